@@ -3,14 +3,15 @@ CARGO ?= cargo
 .DEFAULT_GOAL := help
 SHELL := bash
 DEMO := tests/demo/demo.sh
-# Other charts for demo and bench: a checkout of OpenStack-Helm, or a folder of packaged charts.
+# The charts for demo, bench, test-charts and image-root: a checkout of OpenStack-Helm, or a folder of packaged charts.
+# Without it, the demo and the benchmarks use the stand-in charts of the tests.
 CHARTS ?=
 export CHARTS
-# The program that builds the documentation; installed into target/tools where it is missing.
+# The program that builds the documentation. `make docs` installs it into target/tools if it is missing.
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
 
-# Integration tests mostly wait for a control plane of their own.
+# More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
 .PHONY: help build check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
@@ -34,25 +35,25 @@ demo-down:
 build:
 	$(CARGO) build --release -p osdpl --bins
 
-## make check       the tests that need no control plane: lints, unit tests, goldens, bad inputs, catalogue, layout, deploy
+## make check       run the tests that need no control plane: lints, unit tests, goldens, bad inputs, layout, deploy
 check: lint
 	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout
 	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::operator_runs_in_the_image
 
-## make test        everything: lints, all that make check runs, and integration tests on a local control plane
+## make test        run what make check runs, and the integration tests on local control planes
 test: lint
 	$(CARGO) test --workspace --no-run
 	target="$${CARGO_TARGET_DIR:-target}" && "$$target/debug/cluster" programs && "$$target/debug/cluster" python
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --no-fail-fast
 
-## make test-charts test with upstream's charts: rendering, RBAC, complete clouds, adopting a manual install; CHARTS=DIR
+## make test-charts run the tests with upstream's charts: rendering, RBAC, complete clouds, adoption; CHARTS=DIR
 test-charts:
-	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
+	@test -n "$$CHARTS" || { echo 'make test-charts needs a folder with the charts of OpenStack-Helm, packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
 	$(CARGO) test --workspace --test deploy -- upstream rbac --include-ignored
 	$(CARGO) test --workspace --test operator all_services:: -- --ignored --test-threads 1 --skip other_projects::
 	$(CARGO) test --workspace --test operator adopt:: -- --ignored
 	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --workspace --test operator all_services::other_projects:: -- --ignored; \
-	else echo 'CHARTS has no charts of other projects: skipped their tests'; fi
+	else echo "skipped the tests with charts of other projects: $$CHARTS contains no chart rook-ceph"; fi
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench:
@@ -66,7 +67,7 @@ bench-scale:
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
 
-## make bench-plan  benchmark loading, resolving, planning (60 and 1 000 releases) and osdpl validate; no cluster
+## make bench-plan  benchmark loading, resolving, planning (60 and 1 000 releases) and validating, without a cluster
 bench-plan:
 	$(CARGO) build --release -p osdpl -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
@@ -75,7 +76,7 @@ bench-plan:
 golden:
 	INSTA_UPDATE=always $(CARGO) test --workspace --test golden
 
-## make docs        the documentation as a site, in target/site: guide, runbook, decisions, generated reference; checks its links
+## make docs        build the documentation site in target/site: guide, runbook, decisions, reference; check its links
 docs:
 	sh deploy/docs/generate target/book
 	$(MDBOOK) --version >/dev/null 2>&1 || $(CARGO) install mdbook --locked --version $(MDBOOK_VERSION) \

@@ -1,4 +1,4 @@
-//! The tasks on a real control plane.
+//! Tests of the operator's tasks (`osdpl_operator::tasks`), which watch a real control plane.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# `make demo`: from a bare machine with Rust and Go to a Ready cloud on a real local control plane.
+# Runs `make demo`: on a machine with Rust and Go, starts a real local control plane and the operator, and creates a
+# cloud.
 #
 #   demo.sh up     build missing programs, start everything, and wait until the cloud is Ready
 #   demo.sh env    print KUBECONFIG and PATH, for eval in a shell
 #   demo.sh down   stop the demo and remove its files
 #
-# Every step first checks whether it is done already, so an interrupted run can simply be repeated.
+# Every step first checks whether an earlier run has completed it. So an interrupted run can simply be repeated.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -22,10 +23,10 @@ die() {
     exit 1
 }
 
-# Prints a step's name and the time since the start.
+# Prints the description of a step, and the time since this script started.
 step() { printf '\n[%3d s] %s\n' $((SECONDS - begun)) "$*"; }
 
-# Runs a command in the foreground with its output in a log, and prints its progress.
+# Runs a command and waits for it. Writes its output into a log, and prints the last line of the log as progress.
 watched() {
     local what=$1 log=$2 status=0 ticker
     shift 2
@@ -40,11 +41,12 @@ watched() {
     die "$what failed; see the log $log"
 }
 
-# Stops the build of the Go programs if the demo ends early. They are cached one by one.
+# If this script ends early, stop the build of the Go programs in the background. The next run continues with the first
+# program that is not in the cache.
 trap '[[ -z ${go_build:-} ]] || kill "$go_build" 2>/dev/null || true' EXIT
 
-# Prints a log's last line and the elapsed time until killed: every second in place on a terminal, otherwise a line every
-# 15 seconds.
+# Prints the last line of a log and the elapsed time, until it is killed. On a terminal it updates one line every
+# second; elsewhere it prints a line every 15 seconds.
 ticker() {
     local since=$SECONDS every=15 before='' after='\n' line
     [[ ! -t 1 ]] || { every=1 before='\r\e[K' after=''; }
@@ -64,12 +66,12 @@ build() {
     local cargo=(cargo build --locked --release --manifest-path "$root/Cargo.toml" --bins)
     step "build osdpl, the cluster tool and the control plane: takes minutes the first time only"
     watched "cargo build --release -p cluster" "$state/build.log" "${cargo[@]}" -p cluster
-    # Builds the Go programs beside osdpl, which compiles on one core for part of the time.
+    # Build the Go programs in the background while cargo builds osdpl, because cargo does not always use all cores.
     "$release/cluster" programs "${programs[@]}" >"$state/programs.log" 2>&1 </dev/null 9>&- &
     go_build=$!
     watched "cargo build --release -p osdpl" "$state/build.log" "${cargo[@]}" -p osdpl
     mkdir -p "$state/bin"
-    # Copies, so that the demo keeps running while its sources are rebuilt.
+    # Run copies of the programs, so that a later cargo build does not change the programs of a running demo.
     for pair in osdpl:osdpl osdpl:kubectl-osdpl cluster:cluster; do
         cmp -s "$release/${pair%:*}" "$state/bin/${pair#*:}" || install "$release/${pair%:*}" "$state/bin/${pair#*:}"
     done
@@ -79,15 +81,15 @@ control_plane() {
     step "wait for etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl and helm, built with Go"
     wait "$go_build" || true
     go_build=
-    # Finds everything built, or builds the rest and reports errors.
+    # If the background build failed, this command builds the missing programs and prints the error.
     cluster programs "${programs[@]}" >/dev/null
     step "start the control plane"
-    # Close fd 9, or the supervisor would keep the lock of this run.
+    # Close file descriptor 9, the lock of this run. Otherwise the supervisor, which keeps running, would hold the lock.
     cluster up "$state/cluster" --with helm4 9>&- | head -n 1
     eval "$(cluster env "$state/cluster")"
 }
 
-# Installs the operator's own chart, as on any cluster.
+# Installs the operator's own chart with helm, as an administrator does on any cluster.
 operators_chart() {
     step "install the operator's chart with helm into namespace $system"
     case $(helm status osdpl -n "$system" -o json 2>/dev/null | grep -o '"status":"pending-[a-z]*"') in
@@ -95,12 +97,13 @@ operators_chart() {
     *pending*) helm uninstall osdpl -n "$system" >/dev/null ;;
     esac
     helm upgrade --install osdpl "$root/deploy/osdpl" -n "$system" --create-namespace --history-max 3 >"$state/helm.log" 2>&1 ||
-        { cat "$state/helm.log" >&2; die "helm cannot install deploy/osdpl"; }
+        { cat "$state/helm.log" >&2; die "helm cannot install deploy/osdpl; see its output above"; }
     kubectl wait --for=condition=Established --timeout=60s crd/openstackdeployments.osdpl.dev >/dev/null
     say "         $(helm list -n "$system" --no-headers | tr -s ' \t' ' ' | cut -d ' ' -f 1,8-)"
 }
 
-# Prints the operator's process ID if it is alive; the start time detects a reused ID.
+# Prints the operator's process ID if the process is alive. Compares its start time, too, because the kernel may have
+# given the ID to another process.
 operator_pid() {
     local pid started
     read -r pid started 2>/dev/null <"$state/operator.pid" && [[ $(birth "$pid") == "$started" ]] && echo "$pid"
@@ -133,7 +136,8 @@ free_port() {
     done
 }
 
-# Simulated kubelets run no containers, so the operator runs as a process with the rights of the chart's ServiceAccount.
+# Starts the operator as a process with the rights of the chart's ServiceAccount, because simulated kubelets run no
+# containers.
 operator() {
     local pid inputs kubeconfig port
     step "start the operator as a process with ServiceAccount $system/osdpl"
@@ -145,7 +149,7 @@ operator() {
     stop_operator
     kubeconfig=$(cluster token "$state/cluster" "$system/osdpl")
     port=$(free_port)
-    # The same allocator settings as in the chart's Deployment.
+    # Use the same settings of the memory allocator as the chart's Deployment.
     MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=65536 KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --charts "$charts" --cache "$state/cache" \
         --helm "$(readlink -f "$(command -v helm)")" --listen "127.0.0.1:$port" --plain-logs >>"$state/operator.log" 2>&1 </dev/null 9>&- &
     pid=$!
@@ -166,11 +170,11 @@ cloud() {
     kubectl apply --server-side -f "$sample"
 }
 
-# Shows progress until the cloud is Ready; fails if the operator exits or after a timeout.
+# Shows the status until the cloud is Ready. Fails if the operator exits, or after TIMEOUT seconds.
 progress() {
     local watcher limit=$((SECONDS + ${TIMEOUT:-900}))
     step "wait until it is Ready"
-    # Ignores a status of an older spec: the operator may just have started.
+    # `osdpl status` succeeds only if the cloud is Ready and the operator has observed the current spec.
     if osdpl status >/dev/null 2>&1; then
         say "         it is Ready"
         return
@@ -186,7 +190,7 @@ progress() {
         elif ((SECONDS > limit)); then
             kill "$watcher" 2>/dev/null
             osdpl status >&2 || true
-            die "the cloud is not Ready in time; \`make demo\` continues, \`make demo-down\` removes the demo"
+            die "the cloud is not Ready after ${TIMEOUT:-900} s; \`make demo\` waits again, \`make demo-down\` removes the demo"
         fi
     done
     wait "$watcher"
@@ -205,10 +209,10 @@ summary() {
 
 up() {
     case $charts in /*) ;; *) charts=$PWD/$charts ;; esac
-    [[ -d $charts ]] || die "CHARTS=$CHARTS is not a folder; use one with charts as .tgz files or directories"
+    [[ -d $charts ]] || die "there is no folder CHARTS=$CHARTS; name a folder with charts as .tgz files or directories"
     mkdir -p "$state"
     exec 9>"$state/lock"
-    flock -n 9 || die "another run is active in $state; wait for it"
+    flock -n 9 || die "another \`make demo\` is running in $state; wait until it has ended"
     export PATH="$state/bin:$PATH"
     build
     control_plane
@@ -228,10 +232,10 @@ environment() {
 down() {
     [[ -d $state ]] || { say "no demo is running"; return; }
     exec 9>"$state/lock"
-    flock -n 9 || die "a run is active in $state; stop it first"
+    flock -n 9 || die "\`make demo\` is running in $state; stop it first"
     stop_operator
     [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster" >/dev/null
-    # Remove files by name, so that other files in OSDPL_DEMO are kept.
+    # Remove only the files of the demo: the user may have set OSDPL_DEMO to a folder that contains other files.
     (cd "$state" && rm -rf bin cache cluster operator.{pid,inputs,address,log} build.log programs.log helm.log lock)
     rmdir "$state" 2>/dev/null || true
     say "the demo is removed; built programs are kept for the next one"

@@ -1,5 +1,5 @@
-//! `ConfigMap`s that extend the catalogue take effect at once, and an invalid edit does not remove their previous
-//! content.
+//! Additions to the catalogue take effect at once. After an invalid edit of an addition, the operator keeps using its
+//! previous content.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// Returns a service that uses an existing chart, and a preset that sets a value of it.
+/// Returns an addition: a `ConfigMap` with the service `lantern`, which uses the chart memcached, and the preset
+/// `bright`, which sets the service's memory to `size`.
 fn lantern(size: &str) -> Value {
     json!({
         "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}},

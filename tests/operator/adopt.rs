@@ -1,4 +1,5 @@
-//! Clouds that were installed manually are adopted and detached again: no helm runs, and no pod is recreated.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. It runs no helm and recreates no
+//! pod.
 
 mod content;
 mod detach;
@@ -18,7 +19,7 @@ use kube::{Api, ResourceExt};
 
 use crate::world::World;
 
-/// The folder of the stand-in charts.
+/// Returns the folder of the stand-in charts.
 fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
@@ -28,10 +29,10 @@ fn chart(name: &str) -> String {
     stand_ins().join(name).display().to_string()
 }
 
-/// The suffix of the second namespace of a test.
+/// The suffix that makes the name of a test's second namespace, in which horizon is installed.
 const SECOND_NAMESPACE: &str = "-panel";
 
-/// Pods, by name and uid.
+/// The name and uid of each pod. A pod that was recreated has a new uid.
 type Pods = BTreeSet<(String, String)>;
 
 impl World {
@@ -42,14 +43,14 @@ impl World {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Whether a namespace belongs to the test: its own, or the second one for some of its releases.
+    /// Whether a namespace belongs to the test: it is the test's own namespace or its second one.
     fn is_test_namespace(&self, namespace: Option<&str>) -> bool {
         namespace
             .and_then(|name| name.strip_prefix(&self.namespace))
             .is_some_and(|rest| ["", SECOND_NAMESPACE].contains(&rest))
     }
 
-    /// Returns the long-running pods by name and uid, without those of Jobs.
+    /// Returns the name and uid of each pod in the test's namespaces, except for the pods of Jobs.
     async fn pods(&self) -> Pods {
         let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
         let long_running = pods.items.into_iter().filter(|pod| {
@@ -59,7 +60,7 @@ impl World {
         long_running.map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect()
     }
 
-    /// Returns every label of osdpl on helm's records.
+    /// Returns the key of every label of osdpl on helm's records in the test's namespaces.
     async fn labels_on_records(&self) -> BTreeSet<String> {
         let records = Api::<Secret>::all(self.client.clone());
         let records = records.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap();

@@ -1,5 +1,5 @@
-//! Every `OpenStack` service with upstream's own charts: volumes, images and shares on Ceph, three replicas, with the
-//! operator's own rights.
+//! The operator installs every `OpenStack` service from upstream's charts with no more rights than its own chart
+//! grants. Volumes, images and shares are on Ceph; services have three replicas.
 
 mod other_projects;
 mod selection;
@@ -19,21 +19,21 @@ use crate::ceph::{NEWER, SECRET, SHARES};
 use crate::cloud::StatusAccess;
 use crate::world::{World, run_test, with_timeout};
 
-/// The settings of a cloud.
+/// How one of the test clouds differs from the others.
 struct CloudSettings {
-    /// Helm's major version.
+    /// The major version of helm that the operator runs.
     helm: u8,
-    /// The release of `OpenStack`.
+    /// The OpenStack release of the cloud, such as `2026.1`.
     openstack: &'static str,
-    /// The object store service: a cloud has one.
+    /// The object store service: `ceph_rgw` or `swift`, because a cloud can have only one.
     object_store: &'static str,
-    /// The network backend.
+    /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services with a dedicated broker.
+    /// The services that get a RabbitMQ of their own.
     dedicated: &'static [&'static str],
 }
 
-/// One cloud for each release of `OpenStack`, each with different settings.
+/// The test clouds: one for each OpenStack release, each with different settings.
 const CLOUDS: [CloudSettings; 3] = [
     CloudSettings { helm: 3, openstack: "2025.1", object_store: CEPH_RGW, network: "ovs", dedicated: &[] },
     CloudSettings {
@@ -48,17 +48,18 @@ const CLOUDS: [CloudSettings; 3] = [
 
 const SWIFT: &str = "swift";
 
-/// Ceph's object store; its gateways run elsewhere, so here it only has Jobs that register it.
+/// Ceph's object store. Its gateways run outside of the cluster, so its release only has Jobs that register its
+/// endpoints in Keystone.
 const CEPH_RGW: &str = "ceph_rgw";
 
-/// Kinds of other projects that charts have objects of: group, plural, kind, and whether they are namespaced.
+/// The CRDs of other projects whose objects upstream's charts create: group, plural, kind, whether it is namespaced.
 const KINDS: [(&str, &str, &str, bool); 3] = [
     ("gateway.networking.k8s.io", "httproutes", "HTTPRoute", true),
     ("cert-manager.io", "issuers", "Issuer", true),
     ("cert-manager.io", "clusterissuers", "ClusterIssuer", false),
 ];
 
-/// Returns the folder of upstream's charts.
+/// Returns the folder of upstream's charts, as set in the environment variable `CHARTS`.
 fn charts() -> PathBuf {
     let folder = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
     PathBuf::from(folder.expect("CHARTS is not set: this test needs OpenStack-Helm's charts; set it to their folder"))
@@ -70,19 +71,20 @@ fn shipped() -> Catalog {
 }
 
 impl CloudSettings {
-    /// Returns the cloud of this release of `OpenStack`.
+    /// Returns the settings of the test cloud with this OpenStack release.
     fn of(openstack: &str) -> &'static Self {
         CLOUDS.iter().find(|settings| settings.openstack == openstack).unwrap()
     }
 
-    /// Returns every service of the catalogue except for the excluded ones and the other object store.
+    /// Returns every service of the catalogue, without the excluded services and the object store that the cloud does
+    /// not use.
     fn services(&self, catalog: &Catalog) -> BTreeSet<String> {
         let other = if self.object_store == CEPH_RGW { SWIFT } else { CEPH_RGW };
         let is_in = |name: &&String| *name != other && !selection::is_excluded(catalog, name);
         catalog.services.keys().filter(is_in).cloned().collect()
     }
 
-    /// Returns the combined presets and every service.
+    /// Returns the spec of the cloud: three presets, all services, and the features that the settings choose.
     fn spec(&self, catalog: &Catalog) -> Value {
         let services = self.services(catalog).into_iter();
         let services: Map<_, _> = services.map(|name| (name, json!({"enabled": true}))).collect();
@@ -102,7 +104,8 @@ impl CloudSettings {
     }
 }
 
-/// Returns the progress of a release: the number of completed steps of helm and its workloads.
+/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when it is deployed, 1 more when its
+/// workloads are ready.
 fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,
@@ -113,7 +116,7 @@ fn steps(child: &HelmReleaseStatus) -> usize {
 }
 
 impl World {
-    /// Creates the CRDs of other projects; no controller handles their objects.
+    /// Creates the CRDs of other projects. The cluster runs no controllers of these projects.
     async fn create_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -136,7 +139,7 @@ impl World {
         }
     }
 
-    /// Deletes these CRDs, because other tests do not expect them.
+    /// Deletes the CRDs of other projects, because later tests on this control plane do not expect them.
     async fn delete_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         for (group, plural, _, _) in KINDS {
@@ -144,7 +147,8 @@ impl World {
         }
     }
 
-    /// Waits until the cloud is Ready, as long as releases make progress: being slow is not a failure, being stuck is.
+    /// Waits until the cloud is Ready. The timeout starts again with each step of a release, so that a slow machine
+    /// does not fail the test.
     async fn until_ready_with_progress(&self) -> OpenStackDeployment {
         let mut steps_before = 0;
         loop {
@@ -162,7 +166,7 @@ impl World {
     }
 }
 
-/// Installs a cloud, each release with one helm run.
+/// Installs a cloud and checks that the operator needs exactly one helm run for each release.
 fn install_cloud(name: &str, settings: &CloudSettings) {
     let (charts, catalog) = (charts(), shipped());
     run_test(name, async |world| {
@@ -174,7 +178,7 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
             "rgw_internal": "http://rgw.example.org:7480",
         });
         world.describe_ceph(keys).await;
-        // The simulated pods behind the Services do not respond.
+        // The operator's probes would fail: no program listens in the simulated pods.
         let setup = world.operator().helm(settings.helm).charts(&charts);
         let operator = setup.arguments(&["--probes", "false"]).start().await;
         world.apply(&settings.spec(&catalog)).await;
@@ -190,7 +194,8 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
 }
 
 impl CloudSettings {
-    /// Checks that every desired release exists, and that every service with components has some.
+    /// Checks that the status has every desired release, and components of every release whose catalogue entry lists
+    /// some.
     fn check_complete(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
         let selection = selection::selection(self, catalog);
         let desired: BTreeSet<&String> = selection.releases.keys().collect();
@@ -202,7 +207,7 @@ impl CloudSettings {
                 |application: &&String| status.health.get(*application).is_some_and(|some| !some.is_empty());
             assert!(
                 applications.is_empty() || applications.iter().any(has_components),
-                "{applications:?} have no component: {:?}",
+                "the status has no component of {applications:?}, only of {:?}",
                 status.health.keys()
             );
         }
@@ -210,13 +215,14 @@ impl CloudSettings {
 }
 
 impl World {
-    /// Checks that each release is deployed by one helm run and has no drift.
+    /// Checks that each release is ready, was deployed by one helm run and has no drift.
     fn check_single_revision(&self, status: &OpenStackDeploymentStatus) {
         let count = status.children.len();
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Facts would add a second revision, but the programs that write them do not run here.
+            // Facts of Octavia's prerequisites Job would cause a second revision, but simulated nodes run no
+            // containers.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

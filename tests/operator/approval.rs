@@ -1,4 +1,4 @@
-//! Changes that the spec did not request.
+//! Changes that the spec did not request, such as those of a newer catalogue, wait for approval.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Returns a copy of the shipped catalogue with one more value for one release.
+/// Returns the folder of a newer catalogue: the shipped one with one more value for memcached.
 pub fn newer_catalogue(world: &World) -> PathBuf {
     let folder = world.folder.path().join("catalogue");
     for part in ["values", "presets"] {
@@ -27,7 +27,7 @@ pub fn newer_catalogue(world: &World) -> PathBuf {
     folder
 }
 
-/// Copies a folder, following links.
+/// Copies a folder with its subfolders; replaces links by the files that they point to.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -109,7 +109,7 @@ fn uninstalls_wait_for_approval() {
         assert_eq!(cloud.status().releases, "1/1");
         let last = world.helm_runs().pop().unwrap();
         assert_eq!((last.verb(), last.release()), ("uninstall", "memcached"));
-        assert_eq!(cloud.annotations().get(APPROVE), None, "the approval is consumed");
+        assert_eq!(cloud.annotations().get(APPROVE), None, "the operator removes the approval after the uninstall");
 
         spec["services"]["memcached"]["enabled"] = json!(true);
         world.apply(&spec).await;
@@ -117,7 +117,11 @@ fn uninstalls_wait_for_approval() {
         spec["services"]["memcached"]["enabled"] = json!(false);
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(cloud.child("memcached").status, "deployed", "the same change needs another approval");
+        assert_eq!(
+            cloud.child("memcached").status,
+            "deployed",
+            "the second uninstall of memcached needs an approval of its own"
+        );
     });
 }
 

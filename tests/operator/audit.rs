@@ -1,4 +1,4 @@
-//! Plans compared with the API server's audit log: osdpl writes what its plans say, and nothing else.
+//! Compares the plans of the operator with the API server's audit log: it writes what its plans say, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,14 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// An object: its kind as the API's paths name it, its namespace and its name.
+/// An object: its kind as a lower-case plural (`secrets`), its namespace and its name.
 type Object = (String, String, String);
 
-/// The kinds that are no part of a cloud: a plan does not list their objects.
+/// The kinds whose writes these tests ignore: plans list neither events nor Leases.
 const UNPLANNED: [&str; 2] = ["leases", "events"];
 
 impl World {
-    /// Returns the objects that the operator itself wrote since then, except for its status. Helm's writes are not
-    /// included.
+    /// Returns the objects that the operator itself wrote after `since`. Writes of the status and of helm do not count.
     fn written_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let own = self.writes_since(since).into_iter().filter(|entry| {
             let is_helm = entry.user_agent.starts_with("Helm");
@@ -32,7 +31,7 @@ impl World {
         own.map(|entry| (entry.resource, entry.namespace, entry.name)).collect()
     }
 
-    /// Returns the objects in the plans of all passes since then, from the operator's log.
+    /// Returns the objects that the plans after `since` list, from the operator's log.
     fn planned_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let log = self.operator_log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -51,9 +50,9 @@ impl World {
         objects.collect()
     }
 
-    /// Fails unless the plans since then list exactly what was written.
+    /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
-        // A watch may report a write before the audit log does.
+        // The API server may write its audit log after the test has observed the write through a watch.
         let logged = async {
             while self.written_since(since) != self.planned_since(since) {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -65,13 +64,13 @@ impl World {
         let unwritten: Vec<_> = planned.difference(&written).collect();
         assert!(
             unplanned.is_empty() && unwritten.is_empty(),
-            "{what}: not planned {unplanned:?}, not written {unwritten:?}"
+            "{what}: written but not planned {unplanned:?}, planned but not written {unwritten:?}"
         );
         written
     }
 }
 
-/// Parses an object of the log: `Secret namespace/name`.
+/// Parses an object as the operator's log names it: `Secret NAMESPACE/NAME`.
 fn object(text: &str) -> Object {
     let (kind, key) = text.split_once(' ').unwrap();
     let (namespace, name) = key.split_once('/').unwrap();
@@ -99,7 +98,7 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let installed = world.writes_what_it_plans(began, "install").await;
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // An earlier test may have left CRDs of an uninstalled mariadb, which are transferred.
+        // An earlier test may have left CRDs of mariadb's chart. The operator then transfers them to the new release.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
@@ -192,7 +191,7 @@ fn a_paused_cloud_is_not_written_to() {
         world.apply(&spec).await;
         world.until_reason(reason::PAUSED).await;
 
-        // Each of these changes causes a write if the cloud is not paused.
+        // Each of the following changes would make the operator write something if the cloud were not paused.
         let began = now();
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["rabbitmq"] = json!({"enabled": true});
@@ -206,7 +205,7 @@ fn a_paused_cloud_is_not_written_to() {
         secrets.patch(&credentials, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
         let is_observed =
             |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
-        world.until("the change is observed", is_observed).await;
+        world.until("the operator has observed the change of the paused cloud", is_observed).await;
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
         assert_eq!(world.written_since(began), [].into());
         assert_eq!(world.planned_since(began), [].into());
@@ -214,7 +213,7 @@ fn a_paused_cloud_is_not_written_to() {
 
         changed["paused"] = json!(false);
         world.apply(&changed).await;
-        with_timeout("the cloud continues", async {
+        with_timeout("the operator labels the node after the pause", async {
             while !kinds(&world.written_since(began)).contains("nodes") {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             }

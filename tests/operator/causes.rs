@@ -1,4 +1,4 @@
-//! Faults are reported with their root cause, and the cloud recovers when the fault is removed.
+//! The status and `osdpl why` name the root cause of a fault. The cloud recovers when the fault is removed.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ async fn delete_pods(world: &World, prefix: &str) {
     }
 }
 
-/// Checks what the commands print about the root cause.
+/// Checks what `osdpl status` and `osdpl why` print about the root cause.
 fn check_commands(world: &World, root: &str, objects: &[String]) {
     let namespace = &world.namespace;
     let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
@@ -61,7 +61,8 @@ fn names_the_missing_image_of_a_database() {
         let fault = Rule::new(&world.namespace, "mariadb-server", "image-pull-error");
         world.cluster().behaviour("no-image", &fault).await.unwrap();
         delete_pods(world, "mariadb-server").await;
-        // A pod of Keystone that starts while the old database still responds waits for nothing.
+        // Recreate Keystone's pods only after the database has failed: a pod that finds the old database available
+        // waits for nothing.
         world
             .until("the database has no image", |cloud| {
                 let health = cloud.status().health;
@@ -70,10 +71,10 @@ fn names_the_missing_image_of_a_database() {
             .await;
         delete_pods(world, "keystone-api").await;
         let (reason, cloud) = world
-            .until("keystone is reported with its dependency", |cloud| {
+            .until("keystone/api is reported as waiting for mariadb/server", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                // Before that, the deleted pod is the root cause for a moment.
+                // For a moment the status names the deleted pod as the root cause.
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
@@ -110,7 +111,7 @@ impl World {
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Runs the kubectl commands in a message verbatim, and returns their number.
+    /// Runs each kubectl command that a message of the operator contains, and returns the number of commands.
     fn run_suggested_commands(&self, message: &str) -> usize {
         let commands = message.split("kubectl ").skip(1);
         let commands = commands.map(|text| text.split([';', '(', ')', ',']).next().unwrap().trim());
@@ -146,7 +147,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
         );
         assert_eq!(reason, expected);
         let message = world
-            .until("the message of the cloud contains it", |cloud| {
+            .until("the Ready condition names the missing StorageClass", |cloud| {
                 let message = cloud.condition("Ready")?.message;
                 message.contains("StorageClass \"nope\" does not exist").then_some(message)
             })
@@ -180,7 +181,7 @@ fn lists_leftovers_after_the_class_was_corrected() {
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         let message = world
-            .until("helm can't change the claims", |cloud| {
+            .until("the operator reports that helm can't change the claims", |cloud| {
                 let message = cloud.child("mariadb").message;
                 message.contains("delete the immutable objects first").then_some(message)
             })

@@ -1,4 +1,5 @@
-//! An external Ceph: described by a Secret, passed to each chart as its own key, and changed while the cloud runs.
+//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; a changed Secret
+//! reaches only the releases that use it.
 
 mod foreign_objects;
 mod helpers;
@@ -16,11 +17,12 @@ use crate::world::run_test;
 
 pub const SECRET: &str = "external-ceph";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
-/// Has the format of `ceph auth print-key`; the key is not valid anywhere.
+/// Glance's key, in the format of `ceph auth print-key`. No Ceph knows this or the other keys.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
 pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
+/// The key of a user after its rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Returns a spec with images and volumes on Ceph.
@@ -31,13 +33,13 @@ fn spec() -> Value {
     spec
 }
 
-/// Returns a spec with the whole preset `storage`.
+/// Returns a spec with all services of the preset `storage`.
 fn storage() -> Value {
     let ceph = json!({"mode": "external", "secret": {"name": SECRET}});
     json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
 }
 
-/// Returns status and reason of the condition `CephReady`, and its message.
+/// Returns the condition `CephReady`: `STATUS REASON`, and its message.
 fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
     let condition = cloud.condition(condition::CEPH_READY);
     condition
@@ -105,9 +107,11 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
             assert!(child.status == "absent" && child.message.contains(&error), "{child:?}");
         }
 
-        // The settings of Cinder are complete now.
+        // Without Glance's invalid key, Cinder's settings in the Secret are valid and complete.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
-        let cloud = world.until("cinder continues", |cloud| cloud.child("cinder").ready.then(|| cloud.clone())).await;
+        let cloud = world
+            .until("cinder is installed and ready", |cloud| cloud.child("cinder").ready.then(|| cloud.clone()))
+            .await;
         let missing_key = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
         assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), missing_key.clone()));
         assert!(cloud.child("glance").message.contains(&missing_key), "{:?}", cloud.child("glance"));
@@ -140,16 +144,16 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_ne!(world.ceph_annotation("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
-        // An incomplete change has no effect.
+        // The operator refuses the second monitor, which is no address, and keeps all previous settings.
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
         let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
-        world.until("the address is refused", malformed).await;
+        world.until("the operator refuses the monitor's address", malformed).await;
         assert_eq!(world.keyring("images-rbd-keyring").await.0, NEWER);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789"})).await;
-        world.until("the monitors moved", again("cinder", 2)).await;
-        world.until("the monitors moved for glance too", again("glance", 3)).await;
+        world.until("cinder is upgraded to the new monitors", again("cinder", 2)).await;
+        world.until("glance is upgraded to the new monitors", again("glance", 3)).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert!(conf["ceph.conf"].ends_with("mon_host = 10.0.0.9:6789\n"), "{conf:?}");
         assert_eq!(world.upgraded_since(runs), ["cinder", "glance", "glance"]);
@@ -157,7 +161,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
     });
 }
 
-/// Only libvirt: its pods wait forever for an agent, but its release does not.
+/// Returns a spec with libvirt and memcached. libvirt's pods wait forever for Neutron's agent, which is missing, but
+/// helm deploys the release.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
     spec["services"]["neutron"] = json!({"enabled": false});
@@ -211,7 +216,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let mut foreign: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
         foreign = world.api().create(&PostParams::default(), &foreign).await.unwrap();
-        // The layout of Mirantis, in which nova has its own user.
+        // The Secret has the layout of Mirantis' operator, in which Nova has a Ceph user of its own.
         let secret = json!({
             "metadata": {"name": SECRET},
             "stringData": {

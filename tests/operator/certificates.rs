@@ -1,5 +1,5 @@
-//! Certificates in Secrets: an invalid one is reported while the cloud keeps running, and a fixed one is detected at
-//! once.
+//! Certificates that the user provides in Secrets. The operator warns of an invalid one, but the cloud stays Ready;
+//! when the user corrects the Secret, the warning disappears at once.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// Returns a CA.
+/// Returns a new self-signed CA.
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -19,7 +19,7 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
 }
 
 impl World {
-    /// Writes a certificate for these names, valid until the end of that year, into a Secret.
+    /// Writes a certificate for these DNS names into a Secret. It is valid until the end of the year `last`.
     async fn write_certificate(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
         let (issuer, key) = (authority(), KeyPair::generate().unwrap());
         let mut params = CertificateParams::new(names).unwrap();
@@ -31,7 +31,7 @@ impl World {
         api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(secret)).await.unwrap();
     }
 
-    /// Waits until the cloud is Ready with this warning, or with none if it is empty.
+    /// Waits until the cloud is Ready with this warning. An empty text waits until there is no warning about TLS.
     async fn until_warning(&self, text: &str) {
         let is_warned = |cloud: &OpenStackDeployment| {
             let message = cloud.condition(condition::READY)?.message;
@@ -66,7 +66,7 @@ fn invalid_provided_certificate_is_only_a_warning() {
         assert!(plan.contains(&format!("keystone-api-tls: tls.crt is not valid for {missing}: ")), "{plan}");
         world.write_certificate(secret, &names, 2040).await;
         world.until_warning("").await;
-        assert_eq!(world.helm_runs().len(), runs, "a certificate does not change values");
+        assert_eq!(world.helm_runs().len(), runs, "a changed certificate must not start helm");
     });
 }
 
@@ -83,11 +83,11 @@ fn finds_public_certificate_in_the_gateway_namespace() {
             "publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": gateways}},
             "tls": {"public": {"secretName": "public-tls", "issuer": {"name": "acme"}}},
         });
-        // Disable routes and Certificates: this cluster has neither kind.
+        // Remove the routes and Certificates from Keystone's values: this cluster has neither kind.
         spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        // cert-manager creates it later, so its absence is not reported.
+        // cert-manager would create the Secret later, so the operator does not warn that it is missing.
         world.until_warning("").await;
         let other_names = ["glance.cloud.example.org".to_owned()];
         world.write_certificate((&world.namespace, "public-tls"), &other_names, 2040).await;

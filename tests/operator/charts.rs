@@ -1,4 +1,4 @@
-//! Charts in a folder that changes while the operator runs, and charts that can't be pulled.
+//! A user edits charts while the operator runs, and a repository of charts does not respond.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::approval::{copy, newer_catalogue};
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Returns a folder of charts that the test may change.
+/// Returns the path of a copy of the stand-in charts that the test may change.
 fn folder(world: &World) -> PathBuf {
     let folder = world.folder.path().join("charts");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
     folder
 }
 
-/// Changes the content of a chart without changing its version.
+/// Changes the content of the chart in this folder, but not its version. Each `number` gives another content.
 fn edit(chart: &Path, number: u32) {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
 }
 
-/// Returns an archive in the operator's cache that was not used for hours.
+/// Creates a chart archive in the operator's cache that nobody has used for two hours, and returns its path.
 fn old_archive(world: &World) -> PathBuf {
     let path = world.cache().join("charts/archives/memcached-2026.0.1-0123456789ab.tgz");
     let file = std::fs::File::create(&path).unwrap();
@@ -33,7 +33,7 @@ fn old_archive(world: &World) -> PathBuf {
     path
 }
 
-/// Changes the resource, which triggers a reconcile pass.
+/// Changes an annotation of the OpenStackDeployment, which triggers a reconcile pass.
 async fn trigger_reconcile(world: &World, text: &str) {
     world.annotate("test/trigger", json!(text)).await;
 }
@@ -52,7 +52,11 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
         assert_eq!(cloud.child("memcached").changes, ["(no value: the chart, helm's version or its flags)"]);
         assert!(cloud.child("mariadb").ready);
-        assert_eq!(world.helm_runs().len(), 2, "a changed chart does not upgrade a release");
+        assert_eq!(
+            world.helm_runs().len(),
+            2,
+            "the operator does not upgrade a release to an edited chart without approval"
+        );
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
         world.osdpl(&["approve", &hash]);
@@ -61,7 +65,11 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         std::fs::remove_file(charts.join("memcached/templates/edited.yaml")).unwrap();
         trigger_reconcile(world, "put back").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(cloud.child("memcached").chart_digest, Some(digest.clone()), "the same content is the same chart");
+        assert_eq!(
+            cloud.child("memcached").chart_digest,
+            Some(digest.clone()),
+            "a chart with the original content has the original digest"
+        );
         assert!(operator.stop().await.success());
 
         let catalogue = newer_catalogue(world);
@@ -69,7 +77,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
         let outdated = old_archive(world);
         let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
-        assert!(!outdated.exists(), "unused archives are removed from the cache at a start");
+        assert!(!outdated.exists(), "a starting operator removes unused archives from its cache");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
         let hash = world.until("the newer catalogue is applied", newer).await;
@@ -97,8 +105,8 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // Kubernetes' timestamps have whole seconds: memcached must fail in a later second than it started, and mariadb
-        // takes longer.
+        // Kubernetes' timestamps have whole seconds, so memcached must become unready in a later second than it
+        // started. The delay of mariadb makes the test wait that long for Ready.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
@@ -108,7 +116,7 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         let before = world.until_ready().await;
         assert!(operator.stop().await.success());
 
-        // Accepts connections and never responds.
+        // A chart repository that accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
         let _operator = world.operator().charts(Path::new(&repository)).start().await;
@@ -124,7 +132,7 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         let is_waiting = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").message == "chart memcached is being fetched").then_some(())
         };
-        world.until("it waits for its chart", is_waiting).await;
+        world.until("memcached's upgrade waits for its chart", is_waiting).await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }

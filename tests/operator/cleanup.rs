@@ -1,4 +1,4 @@
-//! The objects that failed revisions leave behind, and failures that a retry does not fix.
+//! The operator deletes objects that failed revisions left behind. It reports failures that a retry does not fix.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
@@ -13,7 +13,7 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses after helm has created everything that comes before Services.
+/// Returns a Service that the API server refuses. Helm creates ConfigMaps, claims and Roles before it fails with it.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -22,7 +22,7 @@ fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"for": name}})
 }
 
-/// Returns a cloud whose release has these additional objects.
+/// Returns a spec in which memcached's release has these additional objects.
 fn with_objects(objects: &[Value]) -> Value {
     with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": objects}))
 }
@@ -45,10 +45,14 @@ async fn label(world: &World, revision: i64) -> Option<String> {
 }
 
 async fn until_gone(world: &World, name: &str) {
-    world.until_object::<ConfigMap>("the leftover is deleted", name, |found| found.is_none()).await;
+    world
+        .until_object::<ConfigMap>("the operator deletes the leftover of the failed revision", name, |found| {
+            found.is_none()
+        })
+        .await;
 }
 
-/// Waits until the leftovers of a failed revision are cleaned up.
+/// Waits until the operator has marked the record of a failed revision as cleaned up.
 async fn until_cleaned_up(world: &World, revision: i64) {
     let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
     let is_cleaned_up =
@@ -78,7 +82,7 @@ fn cleans_up_only_leftovers_after_a_success() {
         for name in ["left", "foreign", "wanted", "left-kept"] {
             assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm created it before it failed");
         }
-        // Another manager has taken ownership of it.
+        // Another helm release takes over this ConfigMap, so the cleanup must not delete it.
         let other_owner = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});
         api.patch("foreign", &PatchParams::default(), &Patch::Merge(other_owner)).await.unwrap();
 
@@ -91,9 +95,9 @@ fn cleans_up_only_leftovers_after_a_success() {
         }
         assert!(world.api::<Role>().get_opt("left-role").await.unwrap().is_none());
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
-        assert_eq!(claim.metadata.deletion_timestamp, None, "data is never cleaned up");
+        assert_eq!(claim.metadata.deletion_timestamp, None, "the cleanup must not delete a PersistentVolumeClaim");
 
-        // The label is the only record: the next operator does nothing.
+        // Only the label on the record says that the cleanup is done. The next operator reads it and writes nothing.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -127,7 +131,7 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // The fourth revision removes the second one, and with it the record of the first object, from helm's history.
+        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;
@@ -139,7 +143,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(left.contains(&"third".to_owned()), "{left:?}");
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
-        // The operator died between helm's success and the cleanup: the next one finds both unchanged.
+        // Recreate what an operator leaves that dies between helm's success and the cleanup: the leftover `second`, and
+        // the record of revision 3 without the label.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");
@@ -163,7 +168,8 @@ fn deletion_removes_objects_of_the_deployed_revision() {
         world.until_ready().await;
         world.apply(&with_objects(&[config("failed"), refused()])).await;
         until_failed(world, 2).await;
-        // helm uninstalls the newest revision and forgets the others.
+        // `helm uninstall` deletes only the objects of the newest revision, which failed. The operator must also delete
+        // the objects of the deployed revision.
         world.delete().await;
         world.until_gone().await;
         for name in ["deployed", "failed"] {
@@ -176,12 +182,12 @@ fn deletion_removes_objects_of_the_deployed_revision() {
 fn retries_an_unrenderable_chart_only_with_new_inputs() {
     run_test("unrenderable", async |world| {
         let _operator = world.operator().start().await;
-        // An invalid template: helm reports it before it writes a record.
+        // Helm refuses this invalid template before it writes a record.
         world
             .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
             .await;
         let cloud = world
-            .until("it is reported", |cloud| {
+            .until("the operator reports helm's failure", |cloud| {
                 let is_reported = cloud.reason() == reason::FAILED && cloud.child("mariadb").ready;
                 is_reported.then(|| cloud.clone())
             })
@@ -189,7 +195,11 @@ fn retries_an_unrenderable_chart_only_with_new_inputs() {
         let child = cloud.child(RELEASE);
         assert!(child.message.contains("does not retry until the values or the chart change"), "{}", child.message);
         assert_eq!((child.status.as_str(), child.revision), ("absent", None));
-        assert_eq!(cloud.condition("Stalled").unwrap().status, "True", "retries do not fix it");
+        assert_eq!(
+            cloud.condition("Stalled").unwrap().status,
+            "True",
+            "Stalled is True, because a retry does not fix an invalid template"
+        );
         assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");
         let runs = || world.helm_runs().iter().filter(|run| run.release() == RELEASE).count();
         assert_eq!(runs(), 1);
@@ -208,7 +218,7 @@ fn reports_immutable_fields_and_retries_rarely() {
         world.until_ready().await;
         world.apply(&with_values(services(&["mariadb"]), "mariadb", json!({"volume": {"size": "9Gi"}}))).await;
         let message = world
-            .until("the remedy is reported", |cloud| {
+            .until("the operator reports which StatefulSet to delete", |cloud| {
                 let message = cloud.child("mariadb").message;
                 message.contains("kubectl -n ").then_some(message)
             })
@@ -217,9 +227,16 @@ fn reports_immutable_fields_and_retries_rarely() {
         assert!(message.contains(&command) && message.contains("osdpl.dev/repair"), "{message}");
         let orphaned = kube::api::DeleteParams::orphan();
         world.api::<StatefulSet>().delete("mariadb-server", &orphaned).await.unwrap();
-        Box::pin(world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none())).await;
+        Box::pin(
+            world.until_object::<StatefulSet>("the StatefulSet is deleted", "mariadb-server", |found| found.is_none()),
+        )
+        .await;
         world.annotate(osdpl_core::api::REPAIR, json!("mariadb")).await;
         let cloud = world.until_ready().await;
-        assert_eq!(cloud.child("mariadb").revision, Some(3), "one failed and one successful revision");
+        assert_eq!(
+            cloud.child("mariadb").revision,
+            Some(3),
+            "the size change made one failed revision (2), and the repair one successful revision (3)"
+        );
     });
 }

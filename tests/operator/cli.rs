@@ -1,4 +1,4 @@
-//! The command line next to a running operator.
+//! The subcommands of `osdpl` against a cluster in which the operator runs.
 
 mod diff;
 mod plan;
@@ -14,7 +14,7 @@ use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns the output of an `osdpl` command.
+    /// Runs an `osdpl` command with all rights, and returns its output and exit status.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }
@@ -25,14 +25,14 @@ impl World {
         command.output().unwrap()
     }
 
-    /// Returns the standard output of a successful `osdpl` command.
+    /// Runs an `osdpl` command, checks that it succeeds, and returns its standard output.
     pub fn osdpl(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Returns the error output of a failing `osdpl` command.
+    /// Runs an `osdpl` command, checks that it fails, and returns its standard error.
     pub fn osdpl_fails(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(!output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -103,10 +103,13 @@ fn render_matches_helm_values_except_secrets() {
     });
 }
 
-/// Clears the values in `values` that `rendered` redacts, in both.
+/// Sets each value that `rendered` redacts to null in both trees, so that a test can compare the rest.
 fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Value) {
     if *rendered == "<redacted>" {
-        assert!(values.as_str().is_some_and(|text| text.len() >= 16), "a credential exists");
+        assert!(
+            values.as_str().is_some_and(|text| text.len() >= 16),
+            "a redacted value is a credential of at least 16 characters"
+        );
         (*values, *rendered) = (json!(null), json!(null));
     } else if let (Some(values), Some(rendered)) = (values.as_object_mut(), rendered.as_object_mut()) {
         for (key, rendered) in rendered {

@@ -1,4 +1,4 @@
-//! Helpers that write the custom resource and read its status.
+//! Helpers that write the test's `OpenStackDeployment` and read its status.
 
 use std::pin::pin;
 
@@ -12,32 +12,33 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// The resource's name, different from the product's and the services' names.
+/// The name of a test's `OpenStackDeployment`. It differs from the names of osdpl and of services, so that a test
+/// notices if code confuses them.
 pub const NAME: &str = "nimbus";
 
-/// Returns a spec with only these services.
+/// Returns a spec that enables these services and no preset.
 pub fn services(names: &[&str]) -> Value {
     let services: serde_json::Map<_, _> =
         names.iter().map(|name| ((*name).to_owned(), json!({"enabled": true}))).collect();
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with values of one release.
+/// Returns `spec` with `values` for the release that has the same name as its service.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
 }
 
-/// Accessors for the status of a resource.
+/// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// Returns a condition if it is for the newest generation.
+    /// Returns a condition, if its observed generation is the newest one.
     fn condition(&self, type_: &str) -> Option<Condition>;
-    /// Whether the newest generation is Ready.
+    /// Whether the Ready condition is True for the newest generation.
     fn is_ready(&self) -> bool;
     /// Returns the reason of the Ready condition of the newest generation; empty if there is none yet.
     fn reason(&self) -> String;
-    /// Returns the status of a release.
+    /// Returns the status of a release; empty if there is none.
     fn child(&self, release: &str) -> HelmReleaseStatus;
 }
 
@@ -65,7 +66,7 @@ impl StatusAccess for OpenStackDeployment {
 }
 
 impl World {
-    /// Returns the API of the resource in the test's namespace.
+    /// Returns the API of `OpenStackDeployment`s in the test's namespace.
     pub fn deployments(&self) -> Api<OpenStackDeployment> {
         self.api()
     }
@@ -75,7 +76,7 @@ impl World {
         self.apply_as(NAME, spec).await
     }
 
-    /// Applies the resource under another name.
+    /// Applies an `OpenStackDeployment` with this name and spec.
     pub async fn apply_as(&self, name: &str, spec: &Value) -> OpenStackDeployment {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -85,7 +86,7 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Sets an annotation of the resource, or removes it with null.
+    /// Sets an annotation of the resource, or removes it if `value` is null.
     pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
@@ -96,7 +97,7 @@ impl World {
         self.delete_named(NAME).await;
     }
 
-    /// Deletes another resource.
+    /// Deletes the resource with this name, without waiting for its finalizer.
     pub async fn delete_named(&self, name: &str) {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -106,12 +107,12 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the resource.
+    /// Waits until `find` returns a value for the resource, and returns it.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for another resource.
+    /// Waits until `find` returns a value for the resource with this name, and returns it.
     pub async fn until_of<T>(
         &self,
         name: &str,
@@ -132,12 +133,12 @@ impl World {
         with_timeout(what, found).await
     }
 
-    /// Waits until the newest generation is Ready.
+    /// Waits until the resource is Ready for its newest generation, and returns it.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }
 
-    /// Waits until the newest generation is not Ready for this reason.
+    /// Waits until the Ready condition of the newest generation has this reason, and returns the resource.
     pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
         let what = format!("the cloud is not Ready because of {reason}");
         self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await

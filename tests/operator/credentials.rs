@@ -1,4 +1,5 @@
-//! Credentials that are lost, edited, or temporarily unavailable: running releases keep their values.
+//! Somebody deletes or edits Secrets with credentials, or the API server is down: releases keep their passwords and
+//! values.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ fn restores_an_edited_secret_without_upgrades() {
         let has_label = |found: Option<&Secret>| {
             found.is_some_and(|found| found.labels().contains_key(osdpl_core::api::DEPLOYMENT_LABEL))
         };
-        world.until_object::<Secret>("it has its label again", &secret(), has_label).await;
+        world.until_object::<Secret>("the Secret has the operator's label again", &secret(), has_label).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2);
@@ -52,7 +53,7 @@ fn restores_an_edited_secret_without_upgrades() {
                 }
             }
         };
-        let event = with_timeout("the restored credential is reported", restored).await;
+        let event = with_timeout("an event reports the restored credential", restored).await;
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
         let note = event.message.unwrap();
@@ -73,7 +74,7 @@ fn restores_credentials_deleted_during_an_install() {
         world.until_ready().await;
         let root = world.credentials(MARIADB).await["root"].clone();
         assert_eq!(world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
-        assert_eq!(world.helm_runs().len(), 2, "no release got another password");
+        assert_eq!(world.helm_runs().len(), 2, "helm ran once for each release: no release got another password");
     });
 }
 
@@ -91,14 +92,14 @@ fn keeps_the_value_of_an_unreferenced_secret() {
         let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unreferenced] {
-            // The next operator knows nothing about the previously provided value.
+            // An operator that starts after the change of the spec never saw the password that is in use.
             operator.kill();
             let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;
             let current = |cloud: &OpenStackDeployment| {
                 (cloud.status().observed_generation == generation && cloud.is_ready()).then_some(())
             };
-            world.until("the spec is in sync", current).await;
+            world.until("the new operator has observed the spec and the cloud is Ready", current).await;
             let root = world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password").cloned();
             assert_eq!(root, Some(json!("0wn-password")));
             assert_eq!(world.helm_runs().len(), 2);
@@ -107,12 +108,14 @@ fn keeps_the_value_of_an_unreferenced_secret() {
             let data = ours.and_then(|ours| ours.data.as_ref()).unwrap();
             data["root"].0 == b"0wn-password"
         };
-        world.until_object::<Secret>("our Secret has the running value", &secret(), is_current).await;
+        world
+            .until_object::<Secret>("osdpl's own Secret has the password that mariadb uses", &secret(), is_current)
+            .await;
         assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
-/// Returns a spec with an optional source of values that exists.
+/// Creates a `ConfigMap` with values of memcached, and returns a spec that refers to it as optional (`valuesFrom`).
 async fn spec_with_values_from(world: &World) -> serde_json::Value {
     let values: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "given"}, "data": {"values.yaml": "conf: {memcached: {memory: 333}}"},

@@ -1,4 +1,4 @@
-//! Deleting a cloud, and recreating it.
+//! The operator deletes a cloud under each deletion policy, and installs it again with the data that it retained.
 
 mod foreign_finalizer;
 
@@ -17,21 +17,21 @@ use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
 use crate::world::{World, run_test, with_timeout};
 
-/// Keystone's pre-delete hook needs the database.
+/// A cloud with Keystone, whose pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// Glance's claims have no label, only helm's annotations.
+/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations name their release.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The unmanaged release; it has a claim, credentials and a Job.
+/// The release that the spec makes unmanaged. It has a `PersistentVolumeClaim`, credentials and a Job.
 const UNMANAGED: &str = "rabbitmq";
 
-/// Whether the name belongs to the unmanaged release.
+/// Whether the object with this name belongs to the unmanaged release.
 fn is_unmanaged(name: &str) -> bool {
     name.contains(UNMANAGED)
 }
 
-/// Returns the identities of objects with data: claims, and Secrets except helm's.
+/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
 async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -43,7 +43,7 @@ async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     claims.chain(secrets.map(|secret| (secret.name_any(), secret.uid()))).collect()
 }
 
-/// Returns the uninstalled releases in order.
+/// Returns the uninstalled releases in the order of their helm runs.
 fn uninstalled(world: &World) -> Vec<String> {
     let runs = world.helm_runs();
     runs.iter().filter(|run| run.verb() == "uninstall").map(|run| run.release().to_owned()).collect()
@@ -53,7 +53,7 @@ async fn jobs(world: &World) -> Vec<String> {
     world.api::<Job>().list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect()
 }
 
-/// Returns the values that helm got for every release.
+/// Returns the values of the newest revision of every release in `GLANCE`.
 fn values(world: &World) -> Vec<Value> {
     GLANCE.iter().map(|release| world.helm_values(release)).collect()
 }
@@ -79,7 +79,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         for needed in ["mariadb", "memcached"] {
             assert!(
                 position("keystone") < position(needed),
-                "a release is uninstalled before its dependencies: {uninstalled:?}"
+                "keystone must be uninstalled before {needed}, which it needs: {uninstalled:?}"
             );
         }
         assert_eq!(jobs(world).await, [""; 0], "the operator deletes the Jobs of hooks, which helm keeps");
@@ -95,7 +95,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         world.apply(&spec).await;
         let unmanaged =
             |cloud: &OpenStackDeployment| cloud.child(UNMANAGED).message.starts_with("unmanaged:").then_some(());
-        world.until("a release is unmanaged", unmanaged).await;
+        world.until("rabbitmq is unmanaged", unmanaged).await;
         world.delete().await;
         world.until_gone().await;
         let deleted_claims = async {
@@ -111,16 +111,19 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
-        with_timeout("claims are deleted", Box::pin(deleted_claims)).await;
+        with_timeout("the claims of managed releases are deleted", Box::pin(deleted_claims)).await;
         let unmanaged_objects: BTreeMap<_, _> =
             retained_before.into_iter().filter(|(name, _)| is_unmanaged(name)).collect();
-        assert!(unmanaged_objects.len() > 1, "a claim and credentials: {unmanaged_objects:?}");
+        assert!(
+            unmanaged_objects.len() > 1,
+            "rabbitmq has a claim and credentials, which the deletion must keep: {unmanaged_objects:?}"
+        );
         assert_eq!(retained_objects(world).await, unmanaged_objects);
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
 }
 
-/// Waits until a deletion reports that it waits for a hook.
+/// Waits until the status says that the deletion waits for the hook, and returns the resource.
 async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
     world.until("the deletion waits for the hook", waits).await
@@ -150,7 +153,7 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
     });
 }
 
-/// Keystone's pre-delete hook is a Job, and no Job starts in a terminating namespace.
+/// Keystone's pre-delete hook is a Job, which cannot start in a terminating namespace. The operator must skip it.
 #[test]
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {

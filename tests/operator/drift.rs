@@ -1,4 +1,5 @@
-//! Changes of others to the objects of releases.
+//! Drift: somebody changes objects of releases outside of helm. The operator reports, repairs or ignores it, as the
+//! spec says.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -23,18 +24,18 @@ fn by(manager: &str) -> PatchParams {
     PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() }
 }
 
-/// Runs `kubectl edit configmap mariadb-bin`.
+/// Changes the script in the `ConfigMap` mariadb-bin as a manual `kubectl edit` does. `manager` is the field manager.
 async fn edit(world: &World, manager: &str, script: &str) {
     let patch = Patch::Merge(json!({"data": {"stand-in.sh": script}}));
     world.api::<ConfigMap>().patch("mariadb-bin", &by(manager), &patch).await.unwrap();
 }
 
-/// Runs `kubectl delete service`.
+/// Deletes a Service as a manual `kubectl delete service` does.
 async fn delete_service(world: &World, name: &str) {
     world.api::<Service>().delete(name, &DeleteParams::default()).await.unwrap();
 }
 
-/// Returns the reported drift of a release, each as `object change by`.
+/// Returns the drift that the status reports for a release: a line `OBJECT CHANGE FIELD_MANAGER` for each object.
 fn drift(child: &HelmReleaseStatus) -> Vec<String> {
     let line = |drift: &osdpl_core::api::ObjectDrift| {
         format!("{} {} {}", drift.object, drift.change, drift.by.as_deref().unwrap_or("?"))
@@ -47,7 +48,7 @@ async fn until_drift(world: &World, release: &str, expected: &[&str]) -> OpenSta
     world.until(&what, |cloud| (drift(&cloud.child(release)) == expected).then(|| cloud.clone())).await
 }
 
-/// Returns the messages of the events about drift.
+/// Returns the messages of all events with the reason `Drifted`, sorted.
 async fn drift_events(world: &World) -> Vec<String> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let ours = events.items.into_iter().filter(|event| event.reason.as_deref() == Some("Drifted"));
@@ -75,7 +76,8 @@ fn reports_drift_with_author_and_time_across_restarts() {
         let is_reported = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").drift.len() == 2).then(|| cloud.clone())
         };
-        let cloud = world.until("the cloud is Ready, and the change is reported", is_reported).await;
+        let cloud =
+            world.until("the cloud is Ready, and the status reports both changes of memcached", is_reported).await;
         let degraded = cloud.condition(condition::DEGRADED).unwrap();
         assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::DRIFTED));
         let message = cloud.child("mariadb").message;
@@ -86,7 +88,8 @@ fn reports_drift_with_author_and_time_across_restarts() {
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
-        // An event is written after the status that it describes, and before the next status.
+        // The operator writes an event after the status that it describes and before the next status. The next status
+        // therefore shows that all events about the drift are written.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
@@ -138,7 +141,7 @@ fn repairs_drift_with_growing_backoff() {
         world.until("the repeated change is reported with its author", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
-        // An explicit request applies at once, and the spec applies again from then on.
+        // A person requests the repair with the annotation: the operator repairs at once, without the backoff.
         world.annotate(REPAIR, json!("mariadb")).await;
         world.until("the edit is reverted again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
@@ -161,7 +164,7 @@ fn repairs_reported_drift_on_request() {
             let is_consumed = !cloud.metadata.annotations.clone().unwrap_or_default().contains_key(REPAIR);
             (cloud.is_ready() && cloud.child("mariadb").revision == Some(2) && is_consumed).then(|| cloud.clone())
         };
-        let cloud = world.until("it is applied again once", done).await;
+        let cloud = world.until("mariadb is repaired by one upgrade, and the annotation is removed", done).await;
         assert_eq!((cloud.child("memcached").revision, world.helm_runs().len()), (Some(1), 3));
     });
 }
@@ -177,7 +180,9 @@ fn detects_removed_fields_without_a_writer() {
         let selector = Patch::Merge(json!({"spec": {"template": {"spec": {"nodeSelector": null}}}}));
         world.api::<StatefulSet>().patch("mariadb-server", &by("kubectl-edit"), &selector).await.unwrap();
         let cloud = world
-            .until("both are reported", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
+            .until("the status reports the drift of both objects", |cloud| {
+                (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone())
+            })
             .await;
         let reported = drift(&cloud.child("mariadb"));
         assert_eq!(reported[0], "ConfigMap mariadb-bin edited: data.stand-in.sh removed ?");
@@ -189,7 +194,7 @@ fn detects_removed_fields_without_a_writer() {
         let cloud = until_drift(world, "mariadb", &[]).await;
         assert_eq!(cloud.child("mariadb").drift, []);
         world
-            .until("the release is repaired", |cloud| {
+            .until("mariadb is repaired by revision 2", |cloud| {
                 (cloud.is_ready() && cloud.child("mariadb").revision == Some(2)).then_some(())
             })
             .await;
@@ -207,7 +212,8 @@ fn ignores_configured_drift() {
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // Now the spec repairs one release: its report comes after any report about the other.
+        // From now on the operator reports memcached's drift. The status that does so would contain mariadb's drift if
+        // the operator did not ignore it.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
@@ -216,7 +222,7 @@ fn ignores_configured_drift() {
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
-        assert_eq!(drift_events(world).await.len(), 1, "no event after the first report");
+        assert_eq!(drift_events(world).await.len(), 1, "only the reported drift of memcached has an event");
     });
 }
 
@@ -233,7 +239,7 @@ fn own_upgrade_is_not_drift() {
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
         Box::pin(world.until_object("the plain Job is deleted", "powerdns-db-init", gone)).await;
-        // Its report comes after any report about the deletion.
+        // The status that reports this edit would also report the deletion of the Job as drift.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;

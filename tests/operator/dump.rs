@@ -10,9 +10,9 @@ use crate::world::World;
 /// The number of lines of the operator's log to print.
 const LINES: usize = 60;
 
-/// Prints the state.
+/// Prints the status, records, pods, events, writes, helm runs and the end of the operator's log to standard error.
 pub async fn print(world: &World) {
-    eprintln!("=== the resource");
+    eprintln!("=== status of each OpenStackDeployment");
     for deployment in world.deployments().list(&ListParams::default()).await.into_iter().flatten() {
         let status = serde_json::to_value(deployment.status()).unwrap_or_default();
         eprintln!(
@@ -32,7 +32,7 @@ pub async fn print(world: &World) {
         let waits = pod.annotations().get("kwok.osdpl.dev/waits-for").cloned().unwrap_or_default();
         eprintln!("{} {phase} {waits}", pod.name_any());
     }
-    eprintln!("=== events");
+    eprintln!("=== events of OpenStackDeployments");
     for event in world.api::<Event>().list(&ListParams::default()).await.into_iter().flatten() {
         if event.involved_object.kind.as_deref() == Some("OpenStackDeployment") {
             eprintln!("{:?} {:?}", event.reason, event.message);
@@ -45,11 +45,11 @@ pub async fn print(world: &World) {
         let (verb, resource, subresource) = (&entry.verb, &entry.resource, &entry.subresource);
         eprintln!("{} {agent} {verb} {resource}/{subresource} {} {}", entry.received, entry.name, entry.code);
     }
-    eprintln!("=== helm");
+    eprintln!("=== helm processes that operators of this test started");
     for run in world.helm_runs() {
         eprintln!("{} {}", run.pid, run.arguments.join(" "));
     }
-    eprintln!("=== the operator's log");
+    eprintln!("=== last {LINES} lines of the operator's log");
     let log = world.operator_log();
     let lines: Vec<&str> = log.lines().collect();
     eprintln!("{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));

@@ -1,4 +1,5 @@
-//! The cloud is Ready only if the reachable APIs of its services respond.
+//! The operator probes the APIs of services. The cloud is Ready only if each API that the operator can connect to
+//! responds.
 
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;
@@ -11,12 +12,12 @@ use crate::world::{World, now, run_test};
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// Starts an operator that connects to the simulated APIs instead of every Service.
+    /// Starts an operator that sends the requests for every Service to the fake APIs.
     pub async fn start_with_fake_apis(&self, server: &FakeApis) -> Operator {
         self.setup_with_fake_apis(server).start().await
     }
 
-    /// Returns the same setup before the start.
+    /// Returns the setup of an operator that sends the requests for every Service to the fake APIs.
     pub fn setup_with_fake_apis(&self, server: &FakeApis) -> Setup<'_> {
         let address = server.address.to_string();
         let arguments = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
@@ -27,7 +28,8 @@ impl World {
         self.until_reason_contains("glance", "endpoint", reason).await
     }
 
-    /// Waits until the cloud is Ready with these endpoints.
+    /// Waits until the cloud is Ready and, of glance and keystone, exactly these applications have a responding
+    /// endpoint.
     async fn until_endpoints_respond(&self, applications: &[&str]) {
         let is_expected = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
@@ -55,12 +57,13 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        // The event about Ready, and details of the status, are written after that.
+        // The operator writes the event about Ready and details of the status a moment later; give it six requests'
+        // time.
         server.wait_for_requests(6).await;
         let since = now();
         server.wait_for_requests(6).await;
         let writes: Vec<_> = world.writes_since(since).into_iter().map(|entry| (entry.verb, entry.resource)).collect();
-        assert_eq!(writes, [], "an unchanged response causes no write");
+        assert_eq!(writes, [], "probes with unchanged responses cause no write");
 
         let url = format!("GET http://glance-api.{}.svc.cluster.local:9292/versions", world.namespace);
         server.set_behaviour("glance-api", Behaviour::Unavailable);

@@ -1,4 +1,4 @@
-//! External services, which run outside of the cluster.
+//! External services, which run outside of the cluster: osdpl publishes each under a Service.
 
 use k8s_openapi::api::core::v1::{Endpoints, Secret, Service};
 use kube::ResourceExt;
@@ -39,7 +39,7 @@ fn pods_use_external_backends_through_services() {
         assert_eq!(
             (service.spec, service.metadata.uid),
             (foreign.spec, foreign.metadata.uid),
-            "foreign objects are not changed"
+            "the operator must not change a Service that it did not create"
         );
         world.api::<Service>().delete("mariadb", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_ready().await;
@@ -105,7 +105,7 @@ fn switching_to_an_external_backend_needs_approval() {
         world.apply(&external).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         assert_eq!(waiting.child("keystone").revision, Some(1), "{:?}", waiting.child("keystone"));
-        assert_eq!(addresses().await, own, "the addresses change after the approval");
+        assert_eq!(addresses().await, own, "the operator must not change the addresses before the approval");
         world.osdpl(&["approve"]);
         assert_eq!(world.until_ready().await.status().releases, "3/3");
         assert_eq!(addresses().await, ["192.0.2.9"]);

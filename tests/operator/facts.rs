@@ -1,4 +1,4 @@
-//! A release whose Job writes facts, which only the values of that release use.
+//! A Job of a release writes facts into a `ConfigMap`. The operator upgrades only this release with them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// A service with a Job that creates something, and the empty object that the Job writes into.
+/// A service whose release has a Job and the empty `ConfigMap` into which this Job writes its facts. Its fragment uses
+/// the fact `memory`.
 const LANTERN: &str = "
 service: lantern
 description: A test service.
@@ -70,7 +71,7 @@ fn facts_of_a_job_reach_only_its_release() {
             let is_upgraded = |cloud: &OpenStackDeployment| {
                 (cloud.is_ready() && revisions(cloud)[0] >= revision).then(|| cloud.clone())
             };
-            let cloud = world.until("the fact is deployed", is_upgraded).await;
+            let cloud = world.until("lantern is upgraded with the fact", is_upgraded).await;
             assert_eq!((revisions(&cloud), memory()), ([revision, 1], Some(Value::from(text))));
             assert!(cloud.child("lantern").drift.is_empty(), "{:?}", cloud.child("lantern").drift);
         }

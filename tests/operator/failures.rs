@@ -1,4 +1,4 @@
-//! Missing charts, nodes and credentials, and failed components.
+//! Charts, nodes or credentials are missing, or a component fails. The operator reports it and affects nothing else.
 
 use std::path::Path;
 
@@ -67,8 +67,8 @@ fn reports_daemon_set_without_matching_nodes() {
 #[test]
 fn reports_a_failed_component_without_running_helm() {
     run_test("unhealthy", async |world| {
-        // Kubernetes' timestamps have whole seconds: memcached must fail in a later second than it started, and mariadb
-        // takes longer.
+        // Kubernetes' timestamps have whole seconds, so memcached must become unready in a later second than it
+        // started. The delay of mariadb makes the test wait that long for Ready.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -1,4 +1,4 @@
-//! Simulated APIs of services: the responses are configured per Service.
+//! Fake APIs of Keystone, Nova, Neutron and other services on one port. Tests choose how each Service responds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use crate::nova::{ApiRequest, Nova};
 
-/// The behaviour of a service.
+/// How the fake API behind a Service responds: as configured, with 503, or never.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Behaviour {
     Normal,
@@ -25,21 +25,21 @@ pub enum Behaviour {
     Silent,
 }
 
-/// The server; it stops and refuses connections when this is dropped.
+/// The HTTP server of all fake APIs. When it is dropped, it stops and connections are refused.
 pub struct FakeApis {
     pub address: SocketAddr,
-    /// The simulated cloud.
+    /// The hosts and instances that the fake APIs of Nova and Neutron report.
     pub nova: Arc<Nova>,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
 
 struct Shared {
-    /// Behaviours by Service name; others respond normally.
+    /// The behaviour by the name of the Service. A Service that is not listed responds normally.
     behaviours: Mutex<BTreeMap<String, Behaviour>>,
     /// The types of services in Keystone's catalogue.
     types: Mutex<Vec<&'static str>>,
-    /// The bodies of token requests.
+    /// The bodies of the token requests to Keystone, oldest first.
     logins: Mutex<Vec<Value>>,
     requests: watch::Sender<u64>,
     tls: TlsAcceptor,
@@ -80,7 +80,7 @@ impl FakeApis {
         self.shared.logins.lock().unwrap().clone()
     }
 
-    /// Waits until this number of further requests was answered.
+    /// Waits until the server has answered `more` further requests.
     pub async fn wait_for_requests(&self, more: u64) {
         let mut requests = self.shared.requests.subscribe();
         let last = *requests.borrow() + more;
@@ -94,7 +94,7 @@ impl Drop for FakeApis {
     }
 }
 
-/// Returns an acceptor with an untrusted certificate.
+/// Returns a TLS acceptor with a self-signed certificate, which clients do not trust.
 fn acceptor() -> TlsAcceptor {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec!["other.example.org".into()]).unwrap().self_signed(&key).unwrap();
@@ -104,7 +104,7 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).unwrap()))
 }
 
-/// Uses TLS if the client starts it.
+/// Serves one connection, with TLS if the client starts a handshake.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     const HANDSHAKE: u8 = 22;
     let mut first = [0];
@@ -119,7 +119,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// Handles one request; ignores clients that have disconnected.
+/// Responds to one request. Does nothing if the client has disconnected.
 async fn respond(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
     let mut stream = BufReader::new(stream);
     let (mut head, mut line) = (Vec::new(), String::new());

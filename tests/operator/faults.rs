@@ -1,4 +1,4 @@
-//! Faults in a healthy cloud are reported, and the cloud recovers.
+//! Faults in a healthy cloud, such as a lost node: the status reports each with its cause, and the cloud recovers.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -11,7 +11,7 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Deletes the pods whose names have this prefix: their controllers recreate them.
+    /// Deletes the pods whose names begin with `prefix`, so that their controllers recreate them.
     pub async fn delete_pods(&self, prefix: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
@@ -21,14 +21,14 @@ impl World {
         }
     }
 
-    /// Sets a label of a node, or removes it with null.
+    /// Sets a label of a node, or removes it if `value` is null.
     pub async fn label_node(&self, name: &str, key: &str, value: Value) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let nodes: Api<Node> = Api::all(self.client.clone());
         nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until the reason of a component contains this text.
+    /// Waits until the reason of a component contains this text. Returns the component's status and the resource.
     pub async fn until_reason_contains(
         &self,
         application: &str,
@@ -46,7 +46,7 @@ impl World {
 #[test]
 fn lost_node_degrades_only_its_pods() {
     run_test("node-lost", async |world| {
-        // Only the end of the grace period triggers the next pass.
+        // After two seconds of grace the operator reports an unready node; only their end triggers that pass.
         let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
@@ -61,7 +61,7 @@ fn lost_node_degrades_only_its_pods() {
         let fields = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
         assert_eq!(fields(&health), (ComponentHealth::Degraded, "2/3".into(), not_ready.clone()));
         let cloud = world
-            .until("the condition reports it", |cloud| {
+            .until("the Degraded condition reports the lost node", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::NODES).then(|| cloud.clone())
             })
             .await;
@@ -109,7 +109,7 @@ fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
         let status = world.until_reason(reason::PAUSED).await.status();
         assert_eq!(
             status.health["memcached"]["server"].reason, why,
-            "logs read before the first pass are scrubbed as well"
+            "the new operator also redacts passwords in logs that it reads before its first pass"
         );
         assert_eq!(status.causes[0].message, format!("memcached/server: {why}"));
 
@@ -210,7 +210,7 @@ fn database_outage_is_one_cause_for_all_affected() {
         world.delete_pods("glance-api-").await;
         world.delete_pods("heat-engine-").await;
         let cloud = world
-            .until("all affected components are reported", |cloud| {
+            .until("the cause names all three affected components", |cloud| {
                 (cloud.status().causes.first()?.affected.len() == 3).then(|| cloud.clone())
             })
             .await;

@@ -1,4 +1,5 @@
-//! Secrets that features reference.
+//! A feature refers to a Secret with a password. The operator waits for the Secret and upgrades only the release that
+//! uses it.
 
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -9,13 +10,13 @@ use crate::world::{World, run_test};
 
 const MARIADB: &str = "mariadb";
 
-/// The password in the Secret, before and after the change.
+/// The password in the Secret that the feature refers to: first, and after its rotation.
 const PASSWORDS: [&str; 2] = ["first-secret-of-the-store", "second-secret-of-the-store"];
 
-/// The path in the values.
+/// The JSON pointer to that password in mariadb's values.
 const PASSWORD_PATH: &str = "/endpoints/identity/auth/mariadb/password";
 
-/// Fails if one of the passwords is in a status, an event, the log, or the output of a command.
+/// Checks that neither password is in the status, an event, the operator's log, or the output of `plan` and `explain`.
 async fn check_no_leaks(world: &World) {
     let deployments = world.deployments().list(&ListParams::default()).await.unwrap();
     let mut texts = vec![world.operator_log(), world.osdpl(&["plan"])];
@@ -29,7 +30,7 @@ async fn check_no_leaks(world: &World) {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     texts.extend(events.iter().map(|event| format!("{:?}", event.message)));
     for text in texts {
-        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a secret is visible: {text}");
+        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a password is visible: {text}");
     }
 }
 
@@ -66,7 +67,7 @@ fn awaits_and_follows_a_feature_secret_without_leaks() {
         assert_eq!(
             world.helm_values(MARIADB).pointer(PASSWORD_PATH),
             Some(&json!(PASSWORDS[1])),
-            "only the values of mariadb change"
+            "mariadb's values must contain the new password"
         );
         check_no_leaks(world).await;
     });

@@ -1,4 +1,4 @@
-//! Manual helm operations on our releases, and releases that belong to others.
+//! A user runs helm on releases that osdpl manages, or owns releases with the names that the catalogue uses.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ fn chart(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").join(name).display().to_string()
 }
 
-/// Upgrades a release manually.
+/// Upgrades a release with plain helm and one changed value, as a user would.
 fn upgrade_manually(world: &World, release: &str, set: &str) {
     world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
-/// Waits until the operator reports the revision as foreign.
+/// Waits until the operator reports that somebody else made this revision of memcached.
 async fn until_foreign(world: &World, revision: i64) {
     let what = format!("revision {revision} is reported as foreign");
     world
@@ -43,7 +43,7 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
 
         upgrade_manually(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
-        // A spec that changes another release does not affect this one either.
+        // A change of mariadb in the spec does not make the operator upgrade memcached, either.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
         let is_upgraded = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
@@ -66,7 +66,7 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(5));
-        assert_eq!(repaired.annotations().get(REPAIR), None, "the annotation is consumed");
+        assert_eq!(repaired.annotations().get(REPAIR), None, "the operator removes the annotation after the repair");
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
     });
 }
@@ -80,7 +80,7 @@ fn does_not_adopt_credentials_of_a_foreign_upgrade() {
         let before = world.credentials("mariadb").await;
         upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
-        // Only helm's records contain it now.
+        // Without the Secret, only helm's records contain the password: the operator's and the foreign one.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();
@@ -101,7 +101,9 @@ fn repair_restores_deleted_objects() {
         let is_reported = |cloud: &OpenStackDeployment| {
             cloud.child("memcached").message.contains("annotate osdpl.dev/repair=<release>").then_some(())
         };
-        world.until("it is reported with a remedy", is_reported).await;
+        world
+            .until("the operator reports the deleted StatefulSet and the annotation that repairs it", is_reported)
+            .await;
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(2));

@@ -1,4 +1,4 @@
-//! Helm as the operator runs it, and as a user runs it.
+//! Records the helm processes that the operator starts, and runs helm as a user would.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A wrapper of helm that records its arguments and then executes the real helm, in the same process with the same
-/// input.
+/// A script that the operator runs instead of helm. It records its arguments, and then executes the real helm in the
+/// same process.
 pub struct Recorder {
-    /// The program for the operator.
+    /// The path of the wrapper script; the operator gets it as `--helm`.
     pub program: PathBuf,
     log: PathBuf,
 }
 
-/// A helm process that the operator started.
+/// One helm process that the operator started: its process id and its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub pid: i32,
@@ -24,7 +24,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns `upgrade` or `uninstall`.
+    /// Returns helm's subcommand, such as `upgrade` or `uninstall`.
     pub fn verb(&self) -> &str {
         &self.arguments[0]
     }
@@ -35,22 +35,22 @@ impl Run {
         &self.arguments[separator + 1]
     }
 
-    /// Sends a signal to the process itself.
+    /// Sends a signal to the helm process, but not to its children.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
     }
 }
 
 impl Recorder {
-    /// Returns the recorder in `folder`.
+    /// Returns the recorder whose files are in `folder`; the script may not exist yet.
     pub fn existing(folder: &Path) -> Self {
         Self { program: folder.join("helm"), log: folder.join("helm.log") }
     }
 
-    /// Creates a recorder for `helm`, with its files in `folder`.
+    /// Writes the wrapper script of the program `helm` into `folder`.
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
-        // A single write per line, because several helm processes write at once.
+        // The script writes each line at once, because several helm processes append to the log concurrently.
         let script = format!(
             "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
              if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
@@ -63,7 +63,7 @@ impl Recorder {
         Self { program, log }
     }
 
-    /// Returns every upgrade and uninstall so far, oldest first.
+    /// Returns every `helm upgrade` and `helm uninstall` that the operator has started, oldest first.
     pub fn runs(&self) -> Vec<Run> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
@@ -75,29 +75,29 @@ impl Recorder {
     }
 }
 
-/// Returns the pipe that upgrades wait for, if it exists.
+/// Returns the path of a named pipe. While it exists, `helm upgrade` waits until somebody writes into it.
 fn pipe(folder: &Path) -> PathBuf {
     folder.join("hold")
 }
 
 impl World {
-    /// Blocks upgrades before they do anything, until [`World::release_helm`].
+    /// Makes each `helm upgrade` of the operator wait before it does anything, until [`World::release_helm`].
     pub fn block_helm(&self) {
         let status = Command::new("mkfifo").arg(pipe(self.folder.path())).status().unwrap();
         assert!(status.success());
     }
 
-    /// Releases the blocked upgrade, or the next one. Later upgrades are not blocked.
+    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Removes the block.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {
-            // Opening it waits for a reader.
+            // Opening the pipe blocks until an upgrade reads from it.
             std::fs::write(&pipe, "\n").and_then(|()| std::fs::remove_file(&pipe)).unwrap();
         });
         with_timeout("an upgrade begins", released).await.unwrap();
     }
 
-    /// Runs helm 4 as a user in the test's namespace.
+    /// Runs helm 4 in the test's namespace as a user with all rights.
     pub fn helm(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.cluster().helm(4).unwrap());
         command.args(arguments).args(["--namespace", &self.namespace]).env("KUBECONFIG", self.cluster().kubeconfig());
@@ -111,7 +111,7 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Returns the last values of a release as helm reports them.
+    /// Returns the values of a release's newest revision, without the chart's defaults.
     pub fn helm_values(&self, release: &str) -> serde_json::Value {
         serde_json::from_str(&self.helm_prints(&["get", "values", release, "--output", "json"])).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Records every status of a resource, so that a test can check that a status never occurred.
+//! Records every version of the test's resource, so that a test can check that a status never occurred.
 
 use std::pin::pin;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, with_timeout};
 
-/// Every version of the resource since the recording began.
+/// Every version of the test's resource that a watch has reported since [`World::history`].
 pub struct History {
     versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
@@ -24,7 +24,7 @@ impl Drop for History {
 }
 
 impl World {
-    /// Records every version of the resource from now on.
+    /// Starts to record every version of the test's resource.
     pub fn history(&self) -> History {
         let (sender, versions) = watch::channel(Vec::new());
         let api = self.deployments();
@@ -41,7 +41,7 @@ impl World {
 }
 
 impl History {
-    /// Returns the versions up to this one, which is the last.
+    /// Waits until `last` is recorded. Returns all versions up to and including it.
     pub async fn up_to(&self, last: &OpenStackDeployment) -> Vec<OpenStackDeployment> {
         let mut versions = self.versions.clone();
         let position = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
@@ -51,7 +51,8 @@ impl History {
     }
 }
 
-/// The status that kstatus, which kubectl, Flux and Argo CD use, computes for a resource of an unknown kind.
+/// The status that the library kstatus computes for a resource of a kind that it does not know. Flux uses the library
+/// to wait for resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kstatus {
     InProgress,
@@ -77,7 +78,8 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // kstatus considers a resource without conditions as current; this can't be avoided before the first status.
+    // kstatus itself reports Current for a resource without conditions. No operator can prevent this before it writes
+    // the first status, so the tests do not count it.
     if has_condition(condition::READY, "False") || status.conditions.is_empty() {
         Kstatus::InProgress
     } else {

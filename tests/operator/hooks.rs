@@ -1,4 +1,4 @@
-//! Hooks that fail or hang while helm waits for them.
+//! A hook fails or hangs while helm waits for it. The status names the hook; a corrected spec stops a failing hook.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Upstream's toolkit Jobs retry a thousand times, and helm waits.
+/// The hook that the tests let fail or hang. Upstream's Jobs retry a thousand times, and helm waits for them.
 const JOB: &str = "keystone-db-init";
 
-/// Returns keystone and the services that its pods wait for.
+/// Returns a spec with Keystone and the services that its pods wait for.
 fn keystone_spec() -> Value {
     services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
-/// Makes the Job fail with this log.
+/// Returns a rule with which the pods of `JOB` fail and have this log.
 fn failing_rule(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
@@ -27,12 +27,12 @@ async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
-/// Waits until helm waits for a hook of a release.
+/// Waits until the status reports that helm waits for a hook of the release.
 async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// Returns log lines of upstream's scripts with a password.
+/// Returns a log like that of upstream's scripts: it contains the password as plain text, encoded and in a URL.
 fn lines_with_password(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
@@ -57,7 +57,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
             })
             .await;
         let child = cloud.child("keystone");
-        assert_eq!(child.status, "pending-install", "helm still waits for it");
+        assert_eq!(child.status, "pending-install", "helm still waits for the failing hook");
         assert!(child.message.contains(JOB) && child.message.contains("[redacted]"), "{}", child.message);
         assert!(cloud.status().message.contains(JOB), "{}", cloud.status().message);
         let degraded = cloud.condition("Degraded").unwrap();
@@ -68,7 +68,11 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         world.cluster().remove_rule(JOB).await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.condition("Degraded").unwrap().status, "False");
-        assert_eq!(world.helm_runs().len(), 4, "helm continues when the Job recovers");
+        assert_eq!(
+            world.helm_runs().len(),
+            4,
+            "the operator ran helm once for each release: helm itself continues when the Job recovers"
+        );
     });
 }
 
@@ -87,7 +91,11 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
             })
             .await;
         let stopped = world.api::<Secret>().get("sh.helm.release.v1.keystone.v1").await.unwrap();
-        assert_eq!(stopped.labels()["status"], "failed", "helm was stopped and updated its record");
+        assert_eq!(
+            stopped.labels()["status"],
+            "failed",
+            "the operator stopped the first helm, which marked its record as failed"
+        );
         world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_values("keystone")["pod"]["replicas"]["api"], 2);

@@ -1,4 +1,4 @@
-//! Compute hosts that are added and removed.
+//! The operator maps new compute hosts into their cell in Nova. It deletes the hosts of removed nodes on request.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -20,7 +20,8 @@ use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
-/// Returns nova without the dependencies of compute pods on their node, for use with [`without_node_dependencies`].
+/// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. It
+/// needs the catalogue of [`without_node_dependencies`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -30,7 +31,7 @@ fn nova() -> Value {
     with_values(spec, "nova", json!({"dependencies": dependencies}))
 }
 
-/// Returns a copy of the shipped catalogue in which nova does not need the dependencies of its compute pods.
+/// Returns the folder of a copy of the shipped catalogue in which the release nova waits for no pods on the same node.
 fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
@@ -47,14 +48,14 @@ fn warning_with(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Optio
 }
 
 impl World {
-    /// Returns the Jobs that were created from the `CronJob`.
+    /// Returns the names of the Jobs that a `CronJob` owns: here, those that the operator created from nova-cell-setup.
     async fn cron_job_runs(&self) -> Vec<String> {
         let jobs = self.api::<Job>().list(&ListParams::default()).await.unwrap();
         let of_cron = |job: &Job| job.owner_references().iter().any(|owner| owner.kind == "CronJob");
         jobs.iter().filter(|job| of_cron(job)).map(ResourceExt::name_any).collect()
     }
 
-    /// Returns the message of an event with this reason, once there is one.
+    /// Waits for an event with this reason, and returns its message.
     async fn until_event(&self, reason: &str) -> String {
         let event = async {
             let mut events = pin!(watcher(self.api::<Event>(), watcher::Config::default()).applied_objects());
@@ -65,16 +66,21 @@ impl World {
                 }
             }
         };
-        with_timeout(&format!("an event {reason}"), event).await
+        with_timeout(&format!("there is an event {reason}"), event).await
     }
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
-        let found = self.until_object::<Job>("the Job has the expected state", name, |found| found.is_some_and(&is));
+        let found = self.until_object::<Job>(
+            "the Job that maps the new host exists or has succeeded, as the test expects",
+            name,
+            |found| found.is_some_and(&is),
+        );
         Box::pin(found).await;
     }
 }
 
-/// Removes a host on request: its node must be deleted, and nova must report it as down and without instances.
+/// Removes a host with `osdpl forget`. Checks that osdpl refuses or waits while the node exists, Nova reports the host
+/// as up, or instances are on it.
 async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
     let refused = world.osdpl_fails(&["forget", host]);
     assert_eq!(
@@ -90,14 +96,19 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     server.nova.set_service(host, "state", json!("down"));
     let message = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
     assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
-    assert_eq!(server.nova.changes(), Vec::<String>::new(), "osdpl requests no change without the annotation");
+    assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
 
     world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;
     assert_eq!(
         world.until_event("HostNotForgotten").await,
         "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
     );
-    let message = world.until("an instance keeps it", warning_with("is not forgotten yet")).await;
+    let message = world
+        .until(
+            "the operator reports that an instance prevents the deletion of the host",
+            warning_with("is not forgotten yet"),
+        )
+        .await;
     assert!(
         message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
         "{message}"
@@ -105,11 +116,11 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     server.nova.remove_server("instance");
     let is_consumed =
         |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET_NODES_ANNOTATION)).then_some(());
-    world.until("the annotation is consumed", is_consumed).await;
+    world.until("the operator has removed the annotation", is_consumed).await;
     let has_no_warning = |cloud: &OpenStackDeployment| {
         cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
     };
-    world.until("nothing is left to report", has_no_warning).await;
+    world.until("the Ready condition no longer warns of a host", has_no_warning).await;
     assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{host}")]);
     let note = format!("deleted host {host}: its nova-compute service and 0 Neutron agents");
     assert_eq!(world.until_event("HostForgotten").await, note);
@@ -127,7 +138,11 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         let operator = world.setup_with_fake_apis(&server).catalog(&catalogue).start().await;
         world.apply(&nova()).await;
         world.until_ready().await;
-        assert_eq!(world.cron_job_runs().await, Vec::<String>::new(), "the install mapped the existing hosts");
+        assert_eq!(
+            world.cron_job_runs().await,
+            Vec::<String>::new(),
+            "no Job is necessary for hosts that the install of nova has mapped"
+        );
 
         let hanging = Rule::new(&world.namespace, "nova-cell-setup-", "hang");
         world.cluster().behaviour("mapping", &hanging).await.unwrap();
@@ -149,7 +164,11 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         world.until_job(&job, |job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1))).await;
 
         forget_host(world, &server, &nodes, &late).await;
-        assert_eq!(world.cron_job_runs().await, [job], "one Job for one compute host, even after a restart");
+        assert_eq!(
+            world.cron_job_runs().await,
+            [job],
+            "the restarted operator must not create a second Job for the same host"
+        );
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
         let reported = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));
         assert_eq!(reported.map(|event| event.count.unwrap_or(1)).sum::<i32>(), 1);

@@ -1,4 +1,5 @@
-//! A change of images: new pods must not start with the old database schema.
+//! An upgrade to new images: the new pods must not start before the Job of the new image has migrated the database
+//! schema.
 
 use cluster::{AuditEntry, Rule};
 use k8s_openapi::api::batch::v1::Job;
@@ -12,13 +13,13 @@ use crate::world::{World, now, run_test, with_timeout};
 
 const JOB: &str = "keystone-db-sync";
 
-/// Returns keystone and the services that its pods wait for.
+/// Returns a spec with Keystone, these values for it, and the services that its pods wait for.
 fn keystone_spec(values: Value) -> Value {
     with_values(services(&["keystone", "mariadb", "memcached", "rabbitmq"]), "keystone", values)
 }
 
-/// Returns the first request since then: the deletion of the Job, or the change of the Deployment whose pods wait for
-/// it.
+/// Returns which of two writes came first after `since`: the deletion of the Job keystone-db-sync, or the patch of the
+/// Deployment keystone-api, whose pods wait for that Job.
 fn first_write(world: &World, since: Timestamp) -> String {
     let matches = |entry: &AuditEntry, verb: &str, resource: &str, name: &str| {
         entry.verb == verb && entry.resource == resource && entry.name == name && entry.namespace == world.namespace
@@ -31,7 +32,7 @@ fn first_write(world: &World, since: Timestamp) -> String {
     format!("{} {}", entry.verb, entry.name)
 }
 
-/// Returns for each pod with the new image whether its init containers have completed.
+/// Returns a flag for each pod of keystone-api with this image: whether its init containers have completed.
 async fn new_pods(world: &World, image: &str) -> Vec<bool> {
     let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
     let new = pods.items.into_iter().filter(|pod| {
@@ -53,22 +54,27 @@ fn new_image_waits_for_its_schema_migration() {
         let began = now();
         world.apply(&keystone_spec(json!({"pod": {"replicas": {"api": 2}}}))).await;
         world.until_ready().await;
-        assert_eq!(first_write(world, began), "patch keystone-api", "with the same images no Job is deleted");
+        assert_eq!(
+            first_write(world, began),
+            "patch keystone-api",
+            "with unchanged images, the operator must not delete the Job"
+        );
 
-        // The earlier hook blocks helm: the old Job would still exist as complete.
+        // Block helm in an earlier hook. If the operator did not delete the completed Job, new pods would find it now
+        // and start with the old schema.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");
         let tags = json!({"keystone_api": image, "keystone_db_sync": image});
         world.apply(&keystone_spec(json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}}))).await;
         world
-            .until("helm waits for the earlier hook", |cloud| {
+            .until("helm waits for the hook keystone-db-init", |cloud| {
                 cloud.child("keystone").hook.filter(|hook| hook.contains(before)).map(drop)
             })
             .await;
         assert_eq!(first_write(world, began), format!("delete {JOB}"));
         assert!(world.api::<Job>().get_opt(JOB).await.unwrap().is_none());
-        let pods = with_timeout("there is a new pod", async {
+        let pods = with_timeout("a pod with the new image exists", async {
             loop {
                 let pods = new_pods(world, image).await;
                 if !pods.is_empty() {

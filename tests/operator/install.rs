@@ -1,4 +1,5 @@
-//! A complete cloud is installed in the order of its dependencies, without unnecessary waiting.
+//! The operator installs a complete cloud in the order of its dependencies, and starts each release as early as
+//! possible.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ use crate::cloud::StatusAccess;
 use crate::history::{Kstatus, kstatus};
 use crate::world::{World, run_test};
 
-/// The dependencies of upstream's pods: `release` may be submitted once `workload` is available.
+/// Pairs of a release and a workload that its pods need: helm may start for the release once the workload is available.
 const ORDER: [(&str, &str); 17] = [
     ("keystone", "mariadb-server"),
     ("keystone", "memcached-memcached"),
@@ -38,10 +39,11 @@ const ORDER: [(&str, &str); 17] = [
     ("horizon", "memcached-memcached"),
 ];
 
-/// Releases that only wait for the broker: its start triggers them all.
+/// The releases that wait only for RabbitMQ: the operator starts helm for all of them when RabbitMQ is available.
 const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
 
-/// Records events in the order of the resource versions, the only clock that all objects share.
+/// When each release and workload reached a point of the install, as the resource version of the object at that time.
+/// All objects share the counter of resource versions, so these can be compared.
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     submitted: BTreeMap<String, u64>,
@@ -71,7 +73,7 @@ fn revision(object: &impl ResourceExt) -> u64 {
     object.resource_version().unwrap().parse().unwrap()
 }
 
-/// Starts recording.
+/// Starts tasks that watch records and workloads and write the ledger, and returns the ledger.
 fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
@@ -108,16 +110,17 @@ fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     ledger
 }
 
-/// Keeps pods with this prefix from becoming ready.
+/// Keeps the pods whose names begin with `pods` from becoming ready.
 async fn hang_pods(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
-/// Checks that until Ready other programs only saw "in progress", and never contradicting states.
+/// Checks that kstatus computes `InProgress` for every status before the last one, which is Ready.
 fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);
-    // Changes by charts' Jobs, controllers and the cluster during the install are not drift.
+    // Jobs of charts, controllers and the API server change objects during the install. The operator must not report
+    // this as drift.
     let drifted =
         |version: &OpenStackDeployment| version.status().children.values().any(|child| !child.drift.is_empty());
     assert!(!versions.iter().any(drifted), "{:#?}", last.status);
@@ -129,14 +132,15 @@ fn check_statuses(versions: &[OpenStackDeployment]) {
     }
 }
 
-/// Returns the preset `compute` without services that are installed later.
+/// Returns a spec with the preset `compute`, without the four services that the test enables later.
 fn compute_spec() -> Value {
     let later = json!({"enabled": false});
     let services = json!({"barbican": later, "octavia": later, "designate": later, "powerdns": later});
     json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services})
 }
 
-/// Checks that releases start as soon as the releases that they need are available, and not later.
+/// Checks that helm started for each release after the workloads that it needs were available, and did not wait for
+/// more.
 fn check_order(ledger: &Ledger) {
     assert!(ledger.available["powerdns"] < ledger.submitted["designate"], "{ledger:?}");
     for (release, needed) in ORDER {
@@ -149,10 +153,14 @@ fn check_order(ledger: &Ledger) {
             "another release waited for the completion of {release}: {ledger:?}"
         );
     }
-    // Their pods wait for each other: waiting for the completion of one would never end.
+    // The pods of libvirt, neutron and nova wait for each other, so the operator must start all three before one
+    // completes.
     let last_start = ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
     for release in ["neutron", "nova"] {
-        assert!(last_start < ledger.deployed[release], "{release}: {ledger:?}");
+        assert!(
+            last_start < ledger.deployed[release],
+            "{release} completed before libvirt, neutron and nova had all started: {ledger:?}"
+        );
     }
 }
 
@@ -168,8 +176,8 @@ fn installs_in_dependency_order_without_barriers() {
         let _operator = world.operator().start().await;
         world.apply(&compute_spec()).await;
 
-        // The broker hangs: releases that do not need it continue, and the others report it. Keystone becomes available
-        // while its helm still waits for a late hook: releases that need keystone continue.
+        // RabbitMQ hangs: placement, which does not need it, is installed, and glance reports that it waits. Keystone's
+        // helm hangs in its last hook: placement starts anyway, because Keystone's workload is available.
         let cloud = world
             .until("placement is deployed", |cloud| {
                 (cloud.child("placement").status == "deployed").then(|| cloud.clone())
@@ -179,7 +187,8 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
         assert!(!cloud.is_ready());
         world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
-        // None of them completes before all have started: waiting for the completion of one would never end.
+        // A hanging Job keeps each of these releases from completing. They all start only if the operator does not wait
+        // for the completion of one before it starts the next.
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };
@@ -200,7 +209,7 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],
-            "no other release is upgraded"
+            "the operator upgrades no release other than the four new ones"
         );
 
         let ledger = ledger.lock().unwrap().clone();

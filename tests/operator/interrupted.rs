@@ -1,4 +1,4 @@
-//! Processes that are killed in the middle of their work, and the recovery.
+//! The operator, helm or the API server is killed in the middle of an install. The next operator continues the install.
 
 use cluster::{Component, Rule};
 use k8s_openapi::ByteString;
@@ -12,26 +12,26 @@ use crate::cloud::{StatusAccess, services};
 use crate::operator::Operator;
 use crate::world::{World, run_test};
 
-/// Keystone and the services that its pods wait for. Pre-install hooks create empty key Secrets, post-install hooks
-/// fill and use them.
+/// Keystone and the services that its pods wait for. Its pre-install hooks create empty Secrets for keys; the Jobs of
+/// its post-install hooks fill and use them.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// Upstream's key Secrets, empty until Jobs fill them.
+/// The Secrets for Keystone's keys, which are empty until Jobs fill them.
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
-/// Keeps the pods of a Job running.
+/// Keeps the pods of a Job running, so that helm waits for this hook.
 async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
-/// Waits until helm waits for a Job of a release.
+/// Waits until the status reports that helm waits for this hook Job of the release.
 async fn until_hook(world: &World, release: &str, job: &str) {
     let what = format!("helm waits for {job}");
     let is_at_job = |hook: Option<String>| hook.is_some_and(|hook| hook.contains(job));
     world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;
 }
 
-/// Sends SIGKILL to helm and the operator. The operator is stopped first, so that it does not see helm die.
+/// Kills helm and the operator with SIGKILL. The operator is frozen first, so that it cannot observe the end of helm.
 fn kill_both(world: &World, operator: Operator) {
     let helm = world.helm_runs().pop().unwrap();
     operator.freeze();
@@ -45,14 +45,15 @@ async fn record_status(world: &World, release: &str, revision: u32) -> Option<St
     record.and_then(|record| record.labels().get("status").cloned())
 }
 
-/// Fills a key Secret, as upstream's Jobs do; returns its uid and content.
+/// Writes a key into a Secret, as upstream's Jobs do, and returns the Secret's uid and content.
 async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collections::BTreeMap<String, ByteString>>) {
     let patch = Patch::Merge(json!({"data": {"0": "a2V5"}}));
     let filled = world.api::<Secret>().patch(name, &PatchParams::default(), &patch).await.unwrap();
     (filled.uid(), filled.data)
 }
 
-/// Kills a first install before its keys are filled, and kills the recovery again after half of the hooks.
+/// Kills helm and the operator twice: in the first install, before the keys are filled, and in the next operator's
+/// upgrade after half of the hooks. Checks that the third operator completes the install and keeps the keys.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;
@@ -105,14 +106,15 @@ fn restarts_helm_after_it_was_killed() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
 
-        // Like the kernel's out-of-memory killer.
+        // The kernel's out-of-memory killer would end helm in the same way.
         world.helm_runs()[0].signal(Signal::KILL);
         world
             .until("helm installs revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
             .await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
-        // It detects the end of its operator and exits; it may or may not update its record in time.
+        // Without its operator, helm exits. Its record may stay pending, and the next operator must recover in both
+        // cases.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
@@ -149,6 +151,6 @@ fn waits_for_a_lost_api_server_during_an_install() {
         world.cluster().restart(Component::Apiserver).await.unwrap();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
-        assert!(operator.is_alive(), "the operator waits and does not exit");
+        assert!(operator.is_alive(), "the operator must wait for the API server and not exit");
     });
 }

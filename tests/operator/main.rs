@@ -1,7 +1,8 @@
-//! The operator as a process with a real API server and the real helm.
+//! Tests of the operator as a process, with a real API server and the real helm.
 //!
-//! Each test has a control plane of its own while it runs (there may be one cloud per cluster), its own namespace, and
-//! an operator with the rights that its chart ships. A failing test prints its state.
+//! While a test runs, it has a control plane of its own, because a cluster can have only one cloud. It also has its own
+//! namespace. The operator has exactly the rights that its chart grants. A failing test prints the state of its
+//! cluster.
 
 mod additions;
 mod adopt;

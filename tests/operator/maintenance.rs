@@ -1,4 +1,4 @@
-//! Nodes enter and leave maintenance.
+//! Nodes enter and leave maintenance, with fake APIs of Nova and Neutron.
 
 mod obstacles;
 mod retries;
@@ -17,22 +17,22 @@ use crate::operator::Operator;
 use crate::world::{TIMEOUT, World, run_test, with_timeout};
 
 impl World {
-    /// Starts an operator that uses the simulated APIs and checks often.
+    /// Starts an operator that sends requests for OpenStack APIs to the fake APIs and polls them every second.
     async fn start_for_maintenance(&self, server: &FakeApis) -> Operator {
         let address = server.address.to_string();
         let arguments = ["--probe-address", &address, "--probe-timeout", "2", "--maintenance-poll", "1"];
         self.operator().arguments(&arguments).start().await
     }
 
-    /// Creates a cloud without releases: the simulated APIs respond for all services.
+    /// Creates a paused cloud, for which helm installs nothing. The fake APIs respond for its services.
     async fn apply_without_releases(&self, nodes: Value) {
         let mut spec = self.paused_spec().await;
         spec["nodes"] = nodes;
         self.apply(&spec).await;
     }
 
-    /// Returns the spec of a paused cloud, and creates the Secret that it names. osdpl generates no credentials while
-    /// it is paused, so the user provides all that keystone's values need.
+    /// Returns the spec of a paused cloud, and creates the Secret that it refers to. osdpl generates no credentials for
+    /// a paused cloud, so this Secret provides all that Keystone's values need.
     async fn paused_spec(&self) -> Value {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provided"},
             "stringData": {"password": "of-the-user"}});
@@ -51,7 +51,8 @@ impl World {
         Api::all(self.client.clone())
     }
 
-    /// Returns the resource's name: it is cluster-scoped, and control planes are reused.
+    /// Returns the name of a NodeMaintenance, which contains the test's namespace. NodeMaintenances are cluster-scoped,
+    /// and several tests use the same control plane.
     fn maintenance_name(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
@@ -61,7 +62,7 @@ impl World {
         self.maintenances().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
-    /// Runs `kubectl delete --wait=false`.
+    /// Deletes a NodeMaintenance without waiting, like `kubectl delete --wait=false`.
     async fn delete_maintenance(&self, name: &str) {
         self.maintenances().delete(&self.maintenance_name(name), &DeleteParams::default()).await.unwrap();
     }
@@ -72,7 +73,7 @@ impl World {
         with_timeout(&format!("maintenance {name} is deleted"), gone).await.unwrap();
     }
 
-    /// Waits until its status satisfies the predicate.
+    /// Waits until the status of a NodeMaintenance satisfies the predicate, and returns the status.
     async fn until_maintained(
         &self,
         name: &str,
@@ -99,14 +100,14 @@ impl World {
             .await
     }
 
-    /// Returns whether a node is cordoned, and by which maintenance.
+    /// Returns whether a node is cordoned, and the name of the NodeMaintenance that cordoned it.
     async fn cordon_of(&self, node: &str) -> (bool, Option<String>) {
         let node = Api::<Node>::all(self.client.clone()).get(node).await.unwrap();
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
         (cordoned, node.annotations().get(NODE_MAINTENANCE).cloned())
     }
 
-    /// Runs `kubectl cordon` or `kubectl uncordon`.
+    /// Cordons or uncordons a node as an administrator does with `kubectl cordon` or `kubectl uncordon`.
     async fn set_cordon(&self, node: &str, cordoned: bool) {
         let patch = Patch::Merge(json!({"spec": {"unschedulable": cordoned}}));
         Api::<Node>::all(self.client.clone()).patch(node, &PatchParams::default(), &patch).await.unwrap();
@@ -117,7 +118,7 @@ fn is_true(status: &NodeMaintenanceStatus, condition: &str) -> bool {
     status.conditions.iter().any(|known| known.type_ == condition && known.status == "True")
 }
 
-/// Returns the state of a step and its message.
+/// Returns the state and the message of one step of a maintenance.
 fn step(status: &NodeMaintenanceStatus, name: MaintenanceStep) -> (StepState, &str) {
     let step = status.steps.iter().find(|step| step.name == name).unwrap();
     (step.state, &step.message)
@@ -135,17 +136,21 @@ async fn add_computes(nodes: &mut Nodes<'_>, server: &FakeApis, names: &[&str]) 
     joined
 }
 
-/// Checks that a maintenance whose window has not begun does not query nova.
+/// Checks that the operator does not query Nova for a maintenance whose window has not begun.
 async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     let reads = server.nova.reads();
     world.maintain("third", json!({"node": node, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
     world.until_message("third", "waits until spec.window begins at 2999-01-01T00:00:00Z").await;
-    assert_eq!(server.nova.reads(), reads, "only active maintenances query nova, until they are ready");
+    assert_eq!(
+        server.nova.reads(),
+        reads,
+        "the operator queries Nova only for maintenances that are active and not ready to drain yet"
+    );
     world.delete_maintenance("third").await;
     world.until_maintenance_deleted("third").await;
 }
 
-/// Checks that the second maintenance waits for the first one, which is of this node.
+/// Checks that the maintenance `second` waits for the maintenance `first`, which is of the node `one`.
 async fn check_waits(world: &World, one: &str) {
     let waits = format!(
         "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
@@ -176,7 +181,11 @@ fn maintains_one_node_at_a_time_across_restarts() {
         let reason = format!("osdpl: maintenance {}: a new fan", world.maintenance_name("first"));
         assert_eq!(server.nova.service(one), (false, reason));
         assert_eq!(status.instances.unwrap().moved, "0/3");
-        assert_eq!(world.cordon_of(one).await, (false, None), "the node is cordoned after its instances are migrated");
+        assert_eq!(
+            world.cordon_of(one).await,
+            (false, None),
+            "the operator must not cordon the node before its instances are migrated"
+        );
 
         world.maintain("second", json!({"node": two})).await;
         check_waits(world, one).await;
@@ -188,7 +197,7 @@ fn maintains_one_node_at_a_time_across_restarts() {
         assert_eq!(
             server.nova.changes(),
             [disable.as_str(), "migrate a", "migrate b", "migrate c"],
-            "no instance is migrated twice"
+            "the restarted operator must not request a migration a second time"
         );
         server.nova.release("b");
         server.nova.release("c");
@@ -208,7 +217,7 @@ fn maintains_one_node_at_a_time_across_restarts() {
         server.nova.set_migration_outcome(MigrationOutcome::Immediate);
         world.until_ready_to_drain("second").await;
         assert_eq!((server.nova.host_of("a"), server.nova.host_of("c")), (one.to_owned(), one.to_owned()));
-        assert!(!world.operator_log().contains("gaaaa-"), "a token is logged");
+        assert!(!world.operator_log().contains("gaaaa-"), "the operator's log contains a token of Keystone");
         assert_eq!(operator.metric("osdpl_maintenance_failures_total", ""), 0);
         world.delete_maintenance("second").await;
         world.until_maintenance_deleted("second").await;
@@ -223,13 +232,16 @@ async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str
     let status = world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
-    // Nova reports `up` until a minute after the last report.
+    // Nova reports a stopped nova-compute as up for another minute. With an old last report, `up` must not count.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
     world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;
     server.nova.set_service(node, "updated_at", "2999-01-01T00:00:00.000000".into());
     world.until_message("first", &format!("waits until neutron reports Open vSwitch agent on {node} as alive")).await;
-    assert!(!server.nova.service(node).0, "nova-compute is enabled after its agents are up");
+    assert!(
+        !server.nova.service(node).0,
+        "the operator must not enable nova-compute before the host's Neutron agents are alive"
+    );
     server.nova.set_agent(node, true);
     server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;
     world.until_maintenance_deleted("first").await;

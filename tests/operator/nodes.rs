@@ -1,4 +1,4 @@
-//! Node roles.
+//! Node roles: the operator labels the nodes that the spec assigns to a role.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test, with_timeout};
 
-/// The nodes of a test; those of the control plane have every label from the start.
+/// The nodes that a test adds. The nodes that each control plane has from the start have the labels of all roles.
 pub struct Nodes<'a> {
     world: &'a World,
     api: Api<Node>,
@@ -24,7 +24,7 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// Adds a node with these manually set labels.
+    /// Adds a node with these labels, which count as set by a person. Returns its name, which contains the namespace.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -38,7 +38,8 @@ impl<'a> Nodes<'a> {
         self.api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until a node has exactly these OpenStack labels, and returns our annotation.
+    /// Waits until a node has exactly these role labels. Returns the annotation in which osdpl lists the labels that it
+    /// set.
     pub async fn until_labels(&self, name: &str, labels: &[(&str, &str)]) -> String {
         let wanted: BTreeMap<_, _> =
             labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -55,7 +56,7 @@ impl<'a> Nodes<'a> {
         node.annotations().get(NODE_LABELS).cloned().unwrap_or_default()
     }
 
-    /// Removes the nodes, because the control plane is reused for other tests.
+    /// Removes the nodes, because later tests use the same control plane.
     pub async fn remove_all(self) {
         for name in self.names {
             let uid = self.api.get(&name).await.unwrap().uid().unwrap();
@@ -71,7 +72,7 @@ const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
-#[expect(clippy::needless_pass_by_value, reason = "`json!` returns values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!` without a reference")]
 fn with_roles(roles: Value) -> Value {
     let mut spec = services(&["memcached"]);
     spec["nodes"] = json!({ "roles": roles });
@@ -89,7 +90,11 @@ fn sets_and_removes_exactly_the_role_labels() {
         let _operator = world.operator().start().await;
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;
-        assert_eq!(nodes.until_labels(&unselected, &[]).await, "", "a node without a role is not written");
+        assert_eq!(
+            nodes.until_labels(&unselected, &[]).await,
+            "",
+            "the operator does not annotate a node without a role"
+        );
 
         let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [unselected.clone(), "nowhere"]}});
         world.apply(&with_roles(roles.clone())).await;
@@ -125,12 +130,20 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(nodes.until_labels(&plain, &[]).await, "");
 
         world.apply(&with_roles(json!({"gateway": roles["gateway"]}))).await;
-        assert_eq!(nodes.until_labels(&by_hand, &[SWITCH]).await, "", "a manually set label is kept");
+        assert_eq!(
+            nodes.until_labels(&by_hand, &[SWITCH]).await,
+            "",
+            "the operator removes only the labels that it set itself"
+        );
         nodes.until_labels(&late, &[]).await;
         nodes.until_labels(&unselected, &[GATEWAY, SWITCH]).await;
         world.delete().await;
         world.until_gone().await;
-        assert_eq!(nodes.until_labels(&unselected, &[]).await, "", "the cloud is deleted together with its labels");
+        assert_eq!(
+            nodes.until_labels(&unselected, &[]).await,
+            "",
+            "the deletion of the cloud removes its labels from the nodes"
+        );
         nodes.until_labels(&by_hand, &[SWITCH]).await;
         nodes.remove_all().await;
     });
@@ -166,7 +179,7 @@ fn reports_conflicting_roles_and_plans_them() {
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
         nodes.until_labels(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
-        // Someone sets the label manually: it is no longer managed.
+        // A person changes the label: from now on the operator neither changes nor removes it.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
             .until("the label is reported as foreign", |cloud| {

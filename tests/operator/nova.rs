@@ -1,4 +1,4 @@
-//! A simulated Nova and Neutron: tests set its state, and it records requested changes.
+//! Fake APIs of Nova and Neutron. Tests set the hosts and instances, and read which changes osdpl requested.
 
 mod api;
 
@@ -10,19 +10,19 @@ use tokio::sync::watch;
 
 use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
-/// The outcome of live migrations.
+/// How a live migration ends that osdpl requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MigrationOutcome {
-    /// They complete when they are requested.
+    /// The migration completes with the request.
     #[default]
     Immediate,
-    /// They complete when [`Nova::release`] is called.
+    /// The migration completes when the test calls [`Nova::release`].
     Delayed,
-    /// They start and fail: the instance stays where it is.
+    /// The migration fails with the request: the instance stays on its host.
     Failed,
 }
 
-/// A request.
+/// An HTTP request to Nova or Neutron, in lower case: the Service, the parts of the request line, headers and the body.
 pub struct ApiRequest<'a> {
     pub service: &'a str,
     pub verb: &'a str,
@@ -32,10 +32,10 @@ pub struct ApiRequest<'a> {
     pub body: &'a Value,
 }
 
-/// A simulated Nova and Neutron.
+/// The fake APIs of Nova and Neutron, with the hosts and instances that they report.
 pub struct Nova {
     state: Mutex<State>,
-    /// Every requested change in order, such as `put os-services/compute-n1 disabled`.
+    /// Every change that osdpl requested, oldest first, such as `put os-services/compute-n1 disabled`.
     log: watch::Sender<Vec<String>>,
 }
 
@@ -47,12 +47,12 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
-    /// Whether changes are answered with an error.
+    /// Whether Nova responds to every change with status 500.
     broken: bool,
-    /// Hosts that are mapped to no cell.
+    /// The names of hosts that are mapped to no cell.
     unmapped: Vec<String>,
     agents: Vec<Value>,
-    /// The number of instances per page, whatever is requested.
+    /// The number of instances in a page of a list; the client's `limit` is ignored.
     page: usize,
     reads: u64,
 }
@@ -78,12 +78,12 @@ impl Default for Nova {
 }
 
 impl Nova {
-    /// Changes the state.
+    /// Locks the state and runs `change` with it.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }
 
-    /// Adds a compute host with a network agent.
+    /// Adds a compute host: an enabled nova-compute service that is up, and a Neutron agent that is alive.
     pub fn add_compute(&self, host: &str) {
         let service = json!({"id": format!("compute-{host}"), "binary": "nova-compute", "host": host, "zone": "nova",
             "status": "enabled", "state": "up", "disabled_reason": null, "forced_down": false});
@@ -95,7 +95,7 @@ impl Nova {
         });
     }
 
-    /// Adds a new host that is not mapped to a cell yet.
+    /// Adds a compute host that is not mapped to a cell yet: Nova does not list its hypervisor.
     pub fn add_unmapped_compute(&self, host: &str) {
         self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
@@ -106,7 +106,7 @@ impl Nova {
         self.with(|state| state.unmapped.clear());
     }
 
-    /// Sets whether changes are answered with an error.
+    /// Sets whether Nova responds to every change with status 500.
     pub fn set_broken(&self, broken: bool) {
         self.with(|state| state.broken = broken);
     }
@@ -117,38 +117,39 @@ impl Nova {
         self.with(|state| state.servers.push(server));
     }
 
-    /// Removes an instance.
+    /// Removes an instance, as if a user had deleted it.
     pub fn remove_server(&self, id: &str) {
         self.with(|state| state.servers.retain(|server| server["id"] != id));
     }
 
-    /// Returns the host of an instance.
+    /// Returns the host of an instance; empty if there is no such instance.
     pub fn host_of(&self, id: &str) -> String {
         let of = |state: &mut State| find(&mut state.servers, id).map(|server| server[HOST].clone());
         self.with(of).and_then(|host| host.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Sets the outcome of live migrations.
+    /// Sets how live migrations end that osdpl requests from now on.
     pub fn set_migration_outcome(&self, outcome: MigrationOutcome) {
         self.with(|state| state.migration_outcome = outcome);
     }
 
-    /// Starts a slow migration of an instance to this host.
+    /// Starts a migration of an instance to this host, which completes when the test calls [`Nova::release`].
     pub fn start_migration(&self, id: &str, host: &str) {
         self.with(|state| state.start_migration(id, host));
     }
 
-    /// Completes a slow migration.
+    /// Completes the migration of this instance.
     pub fn release(&self, id: &str) {
         self.with(|state| state.complete_migration(id));
     }
 
-    /// Changes a nova-compute service: `status`, `state`, `disabled_reason`.
+    /// Sets a field of the host's nova-compute service, such as `status`, `state` or `disabled_reason`.
     pub fn set_service(&self, host: &str, field: &str, value: Value) {
         self.with(|state| find(&mut state.services, &format!("compute-{host}")).unwrap()[field] = value);
     }
 
-    /// Returns whether a nova-compute service is enabled, and the reason if not.
+    /// Returns whether the host's nova-compute service is enabled, and the reason why it is disabled; empty if there is
+    /// none.
     pub fn service(&self, host: &str) -> (bool, String) {
         self.with(|state| {
             let service = find(&mut state.services, &format!("compute-{host}")).unwrap();
@@ -156,22 +157,22 @@ impl Nova {
         })
     }
 
-    /// Sets whether the host's network agent is alive.
+    /// Sets whether Neutron reports the host's agent as alive.
     pub fn set_agent(&self, host: &str, alive: bool) {
         self.with(|state| find(&mut state.agents, &format!("agent-{host}")).unwrap()["alive"] = alive.into());
     }
 
-    /// Sets the newest version of the API.
+    /// Sets the newest microversion of the compute API to `2.minor`.
     pub fn set_api_version(&self, minor: u32) {
         self.with(|state| state.newest = (2, minor));
     }
 
-    /// Invalidates all tokens.
+    /// Invalidates all tokens: requests with them get status 401.
     pub fn expire(&self) {
         self.with(|state| state.token += 1);
     }
 
-    /// Sets the lifetime of new tokens.
+    /// Sets the lifetime of tokens that Keystone issues from now on.
     pub fn set_token_lifetime(&self, lifetime: SignedDuration) {
         self.with(|state| state.token_lifetime = lifetime);
     }
@@ -181,24 +182,24 @@ impl Nova {
         self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.token_lifetime).to_string()))
     }
 
-    /// Returns the requested changes.
+    /// Returns the changes that osdpl has requested, oldest first.
     pub fn changes(&self) -> Vec<String> {
         self.log.borrow().clone()
     }
 
-    /// Waits until this change was requested for the given number of times.
+    /// Waits until osdpl has requested this change at least `times` times.
     pub async fn until_changed(&self, change: &str, times: usize) {
         let mut log = self.log.subscribe();
         let requested = log.wait_for(|log| log.iter().filter(|line| *line == change).count() >= times);
         crate::world::with_timeout(&format!("{change:?} is requested from nova"), requested).await.unwrap();
     }
 
-    /// Returns the number of reads.
+    /// Returns the number of GET requests to Nova.
     pub fn reads(&self) -> u64 {
         self.with(|state| state.reads)
     }
 
-    /// Responds like Nova and Neutron.
+    /// Returns the response of Nova or Neutron to a request.
     pub fn respond(&self, request: &ApiRequest<'_>) -> ApiResponse {
         let path = request.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();

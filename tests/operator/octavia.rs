@@ -1,5 +1,6 @@
-//! The resources for amphorae, created by the catalogue's own program: from the resolved values, with OpenStack's own
-//! libraries, and with the rights of its release on a real API server. OpenStack is simulated.
+//! The Job octavia-prerequisites: a Python program of the catalogue that creates the network, flavor, image, ports and
+//! certificates for Octavia's amphorae. The tests run it with OpenStack's own libraries and with the rights that its
+//! release grants on a real API server. The APIs of OpenStack are fake.
 
 mod api;
 mod openstack;
@@ -24,13 +25,13 @@ use program::{Fixture, LABEL};
 const NOT_READY: &str = "kwok.osdpl.dev/ready";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 
-/// Returns settings for an image that is downloaded and verified.
+/// Returns settings of amphorae whose image the program downloads from `url` and verifies with a checksum.
 fn downloaded_image(url: &str) -> Value {
     let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
 }
 
-/// Adds a node for octavia's pods with its kubelet's name; `more` is an additional label.
+/// Adds a node for Octavia's pods whose host name is `SHORT.example.org`. `more` is an additional label.
 async fn add_node(world: &World, nodes: &mut Nodes<'_>, short: &str, more: (&str, &str)) -> String {
     let host = format!("{short}.example.org");
     nodes.add(short, json!({LABEL: world.namespace, "kubernetes.io/hostname": host, more.0: more.1})).await
@@ -45,7 +46,7 @@ async fn until_ready(world: &World, node: &str) {
     with_timeout("the node is ready", await_condition(api, node, ready)).await.unwrap();
 }
 
-/// Resolves the spec with the facts.
+/// Returns octavia's values that the catalogue resolves from the spec and the facts that the program wrote.
 async fn resolved(fixture: &Fixture<'_>) -> Value {
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let spec: OpenStackDeploymentSpec = serde_json::from_value(fixture.spec.clone()).unwrap();
@@ -55,7 +56,7 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
-/// Checks the requests of the first run.
+/// Checks that the first run requested exactly these changes, in this order.
 fn check_requests(openstack: &OpenStack) {
     let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
@@ -125,7 +126,8 @@ fn creates_everything_once_and_adds_later_nodes() {
     });
 }
 
-/// Checks the created objects, and that the catalogue reads the facts.
+/// Checks the objects that the program created in OpenStack and in the cluster, and that octavia's values contain its
+/// facts.
 async fn check_created_objects(fixture: &Fixture<'_>) {
     let (openstack, facts) = (&fixture.openstack, fixture.facts().await);
     fixture.check_certificates().await;
@@ -149,7 +151,10 @@ async fn check_created_objects(fixture: &Fixture<'_>) {
     let rules: Vec<_> = openstack.objects("security-group-rules").iter().map(rule).collect();
     assert_eq!(rules, [("icmp", None), ("tcp", Some(9443)), ("udp", Some(5555))].map(|(a, b)| (json!(a), json!(b))));
     for port in openstack.objects("ports") {
-        assert_eq!(port["binding:host_id"], "n1.example.org", "the port has the host name of the switch agent");
+        assert_eq!(
+            port["binding:host_id"], "n1.example.org",
+            "the port must have the host name of the Open vSwitch agent"
+        );
     }
     let image = &openstack.objects("images")[0];
     assert_eq!((&image["status"], &image["file_length"]), (&json!("active"), &json!(IMAGE.len())));
@@ -238,8 +243,12 @@ fn resumes_without_creating_duplicates() {
                 !result.succeeded && result.output.contains("giving up for now: ") && result.output.contains("500"),
                 "{result:?}"
             );
-            assert!(fixture.facts().await.is_empty(), "the program writes all facts at the end");
-            assert_eq!(openstack.with(|cloud| cloud.fails.clone()), None, "{fails} was never requested");
+            assert!(fixture.facts().await.is_empty(), "a failed run must not write facts");
+            assert_eq!(
+                openstack.with(|cloud| cloud.fails.clone()),
+                None,
+                "the program must request a change that contains {fails:?}"
+            );
             created.extend(openstack.writes());
         }
         let result = fixture.run().await;

@@ -1,4 +1,4 @@
-//! The operator's process.
+//! Starts and stops the operator's process, and reads its metrics and log.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::helm::Recorder;
 use crate::world::{World, with_timeout};
 
-/// The settings of an operator to start.
+/// How to start an operator: with which helm, charts and arguments.
 pub struct Setup<'a> {
     world: &'a World,
     helm: u8,
@@ -21,55 +21,56 @@ pub struct Setup<'a> {
     arguments: Vec<OsString>,
 }
 
-/// A running operator; it and its helm processes are stopped when this is dropped.
+/// A running operator. When it is dropped, the process is killed, and its helm processes then exit on their own.
 pub struct Operator {
     child: Child,
     address: SocketAddr,
 }
 
 impl World {
-    /// Returns an operator with helm 4, the stand-in charts and the built-in catalogue by default.
+    /// Returns the setup of an operator with helm 4, the stand-in charts and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
         Setup { world: self, helm: 4, charts, arguments: Vec::new() }
     }
 
-    /// Returns the logs of all operators of this test in order.
+    /// Returns the log of all operators that this test has started, oldest first.
     pub fn operator_log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("operator.log")).unwrap_or_default()
     }
 }
 
 impl Setup<'_> {
-    /// Uses another major version of helm.
+    /// Makes the operator run this major version of helm.
     pub fn helm(mut self, major: u8) -> Self {
         self.helm = major;
         self
     }
 
-    /// Uses the charts of this folder.
+    /// Makes the operator use the charts in this folder.
     pub fn charts(mut self, folder: &Path) -> Self {
         folder.clone_into(&mut self.charts);
         self
     }
 
-    /// Uses the catalogue of this folder.
+    /// Makes the operator use the catalogue in this folder.
     pub fn catalog(self, folder: &Path) -> Self {
         self.arguments(&[OsString::from("--catalog"), folder.into()])
     }
 
-    /// Adds arguments.
+    /// Adds arguments of `osdpl operator`.
     pub fn arguments<T: Into<OsString> + Clone>(mut self, arguments: &[T]) -> Self {
         self.arguments.extend(arguments.iter().cloned().map(Into::into));
         self
     }
 
-    /// Starts the operator and waits until it has read the cluster's state.
+    /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
         let Setup { world, helm, charts, arguments } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
-        // Free at this moment; no other process on this machine picks ports this way.
+        // The kernel chooses a free port. The listener is closed at once, and the operator binds the port a moment
+        // later.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
@@ -84,7 +85,7 @@ impl Setup<'_> {
 }
 
 impl Operator {
-    /// Polls the readiness probe like a kubelet; there is no event to wait for.
+    /// Polls the readiness probe until it succeeds, because the operator sends no event when it is ready.
     async fn is_ready(&mut self) {
         while get(self.address, "/readyz").is_none() {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -99,14 +100,14 @@ impl Operator {
         get(self.address, "/metrics").unwrap()
     }
 
-    /// Returns the sum of a metric's samples whose line contains `label`.
+    /// Returns the sum of all samples whose line begins with `name` and contains `label`.
     pub fn metric(&self, name: &str, label: &str) -> u64 {
         let text = self.metrics();
         let samples = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
-    /// Waits until the operator has planned with all inputs, including charts, and found this number of ready releases.
+    /// Waits until a pass had all inputs, including the charts, and found this number of releases ready.
     pub async fn finds_ready(&self, releases: u64) {
         let found = async {
             while self.metric("osdpl_releases_ready ", "") != releases {
@@ -116,30 +117,30 @@ impl Operator {
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
     }
 
-    /// Whether the process runs.
+    /// Whether the operator's process still runs.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the operator's process.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Sends SIGSTOP and waits until every thread is stopped.
+    /// Stops the operator with SIGSTOP, and waits until all of its threads are stopped.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.child)), stopped).unwrap();
     }
 
-    /// Sends SIGKILL and waits for the exit.
+    /// Kills the operator with SIGKILL, and waits until it has exited.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Sends SIGTERM and waits for the exit.
+    /// Stops the operator with SIGTERM, waits until it has exited, and returns its exit status.
     pub async fn stop(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let end = tokio::task::spawn_blocking(move || self.child.wait().unwrap());
@@ -149,13 +150,13 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // Ignored: it may have exited already.
+        // An error is ignored: the process may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Returns the body of a plain HTTP response with status 200.
+/// Sends a GET request. Returns the body of the response, or `None` if its status is not 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;

@@ -1,4 +1,4 @@
-//! Values for some nodes only.
+//! Overrides: the spec sets values for some nodes only, for which upstream's charts create DaemonSets of their own.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
@@ -11,10 +11,10 @@ use crate::cloud::{StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
-/// The message about nova.
+/// The beginning of nova's message while the operator waits for approval of the overrides.
 const RESTARTS: &str = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
 
-/// Returns the `DaemonSets` of a component without the digests in their names, and their numbers of nodes.
+/// Returns each DaemonSet of a component: its name without the digest at the end, and the number of its nodes.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
@@ -30,7 +30,8 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
-/// Returns a cloud with dedicated CPUs, and with values for one node if `overrides` is set.
+/// Returns a spec with a role for node-1. If `overrides` is set, nova, neutron and libvirt have other values on this
+/// node; `cpus` are its dedicated CPUs.
 fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     let gpu = json!({"matchLabels": {"gpu": "big"}});
     let values = json!({
@@ -44,7 +45,7 @@ fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
 }
 
-/// Checks that the components with overrides have a `DaemonSet` for the node, and only these.
+/// Checks that each component with overrides has a DaemonSet of its own for node-1, and that l3-agent has none.
 async fn check_split(world: &World) {
     assert_eq!(
         sets(world, "compute").await,
@@ -61,11 +62,11 @@ async fn check_split(world: &World) {
     assert_eq!(
         sets(world, "l3-agent").await,
         [daemon_set("neutron-l3-agent-default", 3)],
-        "a component without overrides is not split"
+        "a component without overrides keeps one DaemonSet for all nodes"
     );
 }
 
-/// Checks the configuration of the one node.
+/// Checks that nova.conf of node-1 contains the dedicated CPUs of the override.
 async fn check_config(world: &World) {
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
     let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
@@ -84,7 +85,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
 
         world.apply(&cloud_spec("4-7", true)).await;
         let cloud = world
-            .until("all three wait for approval", |cloud| {
+            .until("libvirt, neutron and nova wait for approval", |cloud| {
                 let waits = |release: &str| cloud.child(release).message.contains("waits for approval");
                 (cloud.reason() == reason::APPROVAL && ["libvirt", "neutron", "nova"].into_iter().all(waits))
                     .then(|| cloud.clone())
@@ -101,7 +102,11 @@ fn node_overrides_split_daemon_sets_after_approval() {
             assert!(plan.contains(text), "{text}\n{plan}");
         }
         let unchanged = [daemon_set("nova-compute-default", 3)];
-        assert_eq!(sets(world, "compute").await, unchanged, "nothing changes without approval");
+        assert_eq!(
+            sets(world, "compute").await,
+            unchanged,
+            "the operator must not split the DaemonSet before the approval"
+        );
         world.osdpl(&["approve"]);
         world.until_ready().await;
         check_split(world).await;
@@ -112,15 +117,15 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
-            "other values on the same nodes need no approval and change no other release"
+            "other values for the same node need no approval and upgrade only nova"
         );
         let rollout = world
-            .until("its pods wait for an approval", |cloud| {
+            .until("the rollout of nova/compute waits for approval", |cloud| {
                 let rollout = cloud.status().rollouts.get("nova/compute")?.clone();
                 (rollout.phase == RolloutPhase::AwaitingApproval).then_some(rollout)
             })
             .await;
-        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pods of one node have another template");
+        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pod on node-1 has an outdated template");
         assert_eq!(cloud.child("nova").revision, Some(3));
         check_config(world).await;
 
@@ -144,7 +149,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let cloud = world.until_reason(reason::INVALID).await;
         let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
-        // The API server itself refuses these.
+        // The API server itself refuses these specs, because of rules in the CRD.
         for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),

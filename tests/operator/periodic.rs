@@ -1,4 +1,4 @@
-//! CronJobs: a failing run is reported and does not block anything.
+//! CronJobs of charts: the status reports a failing run, but the cloud stays Ready.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -12,7 +12,7 @@ use crate::world::{World, run_test};
 const CRON: &str = "keystone-fernet-rotate";
 
 impl World {
-    /// Runs `kubectl create job --from=cronjob/… NAME`.
+    /// Creates a Job from a CronJob at once, like `kubectl create job --from=cronjob/… NAME`.
     pub async fn run_now(&self, cron: &str, name: &str) {
         let cron = self.api::<CronJob>().get(cron).await.unwrap();
         let spec = cron.spec.job_template.spec.clone();
@@ -36,11 +36,11 @@ fn failing_cron_job_degrades_but_stays_ready() {
         world.cluster().behaviour("rotate", &fault).await.unwrap();
         world.run_now(CRON, "manual-run").await;
         let cloud = world
-            .until("the condition reports it", |cloud| {
+            .until("the Degraded condition reports the failing CronJob", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then(|| cloud.clone())
             })
             .await;
-        assert!(cloud.is_ready(), "a failing CronJob does not block readiness");
+        assert!(cloud.is_ready(), "the cloud must stay Ready when a CronJob fails");
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Degraded, "0/1"));
         let prefix = format!("CronJob {CRON}: its Job manual-run makes no progress: manual-run-");

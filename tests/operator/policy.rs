@@ -1,4 +1,4 @@
-//! Requests of the operator that an admission policy refuses.
+//! An admission policy forbids the operator to remove an annotation: the cloud is Ready and the status has a warning.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test, with_timeout};
 
-/// The name of the policy and its binding.
+/// The name of the admission policy and of its binding.
 const POLICY: &str = "keep-annotations";
 
-/// Forbids the removal of the annotation.
+/// Creates a policy that forbids everyone to remove the annotation `osdpl.dev/repair`, and waits until it is in effect.
 async fn forbid(world: &World) {
     let has =
         |object: &str| format!("has({object}.metadata.annotations) && '{REPAIR}' in {object}.metadata.annotations");
@@ -40,7 +40,7 @@ async fn forbid(world: &World) {
     policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
     bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
-    // The API server applies a new policy after a delay and reports nothing.
+    // The API server applies a new policy after a delay without reporting it: try until it refuses the removal.
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
     let refused = async {

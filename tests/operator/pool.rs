@@ -18,17 +18,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::world::with_timeout;
 
-/// The namespace of the operator's chart, and the name of its release and service account.
+/// The namespace in which the operator's chart is installed, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// The maximum number of concurrent control planes. Tests mostly wait, so one for each thread of libtest; each needs
-/// more than half a gigabyte of memory.
+/// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,
+/// because tests mostly wait.
 const MAX_PLANES: usize = 8;
 
-/// The label of the tests' namespaces.
+/// The label of every namespace that a test creates; the pool deletes these namespaces.
 pub const TEST_LABEL: &str = "osdpl.dev/test";
 
-/// Cluster-scoped kinds that charts install.
+/// The group and kind of cluster-scoped objects that charts install.
 const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
@@ -36,27 +36,27 @@ const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// The runtime of all tests; clients depend on it, so it must outlive each of them.
+/// The tokio runtime of all tests. Clients of reused control planes depend on it, so it must outlive each test.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_PLANES)));
 static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
 
-/// A control plane with the operator's own chart.
+/// A control plane in which the operator's own chart is installed.
 pub struct Plane {
     pub cluster: Cluster,
-    /// The kubeconfig of the operator's ServiceAccount.
+    /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
 }
 
-/// A control plane that one test uses.
+/// A control plane while one test uses it.
 pub struct Lease {
     plane: Option<Plane>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
-    /// Returns a control plane without a cloud, and creates a new namespace.
+    /// Takes an idle control plane or starts one, removes the objects of earlier tests, and creates the namespace.
     pub async fn new(namespace: &str) -> Self {
         let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -71,14 +71,14 @@ impl Lease {
         Self { plane: Some(plane), _permit: permit }
     }
 
-    /// Returns the control plane.
+    /// Returns the control plane that the test uses.
     pub fn plane(&self) -> &Plane {
         self.plane.as_ref().unwrap()
     }
 }
 
 impl Drop for Lease {
-    /// A failed test may have left anything: its control plane is not reused.
+    /// Returns the control plane to the pool, except after a failed test, whose objects could disturb other tests.
     fn drop(&mut self) {
         if let Some(plane) = self.plane.take().filter(|_| !std::thread::panicking()) {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
@@ -102,7 +102,8 @@ impl Plane {
         Self { cluster, operator }
     }
 
-    /// Removes the objects of the last test: cluster-scoped ones at once, those in its namespace in the background.
+    /// Removes the objects of the last test. Waits until cluster-scoped objects are deleted; Kubernetes deletes the
+    /// test's namespaces in the background.
     async fn clear(&self) {
         let client = self.cluster.client();
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
@@ -126,7 +127,7 @@ impl Plane {
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for namespace in namespaces.list(&ListParams::default().labels(TEST_LABEL)).await.unwrap() {
-            // An operator manages every release that another operator created, in any namespace.
+            // Delete helm's records at once: the next test's operator would manage the releases that they belong to.
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
@@ -138,9 +139,9 @@ impl Plane {
     }
 }
 
-/// Deletes an object regardless of its finalizers, and returns when it is deleted. The finalizers' owners no longer
-/// run, except for the API server itself: it looks for instances of a deleted kind, and if it can't list them it
-/// retries minutes later.
+/// Deletes an object, removes its finalizers, and waits until it is deleted. The operator that set a finalizer no
+/// longer runs. The API server sets one on a CRD to delete its instances first; if it can't list these, it retries only
+/// minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,
@@ -148,7 +149,7 @@ where
     let (name, uid) = (object.name_any(), object.uid().unwrap());
     loop {
         match api.delete(&name, &DeleteParams::default()).await {
-            // A controller wrote its status concurrently.
+            // The deletion conflicted with another write of the object: try again.
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => return,
             other => break drop(other.unwrap()),
@@ -156,7 +157,7 @@ where
     }
     let loose = Patch::Merge(json!({"metadata": {"uid": uid, "finalizers": null}}));
     match api.patch(&name, &PatchParams::default(), &loose).await {
-        // It is deleted, or a new object has its name.
+        // The object is already deleted, or a new object has its name.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
         other => drop(other.unwrap()),
     }

@@ -1,4 +1,4 @@
-//! Objects that are never created: pods that a quota refuses, volumes that no provisioner creates.
+//! The status names the reason if a quota refuses pods, or if a provisioner creates no volume.
 
 use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -15,7 +15,7 @@ fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl World {
-    /// Creates a quota for `pods` pods.
+    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until it is in effect.
     async fn allow_pods(&self, pods: u32) {
         let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
         self.api::<ResourceQuota>().create(&PostParams::default(), &from_json(quota)).await.unwrap();
@@ -33,7 +33,8 @@ fn reports_pods_refused_by_a_quota() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // A StatefulSet reports the reason only in events, a Deployment in a condition.
+        // The controller of a StatefulSet reports the refused pod only in events, the controller of a Deployment in a
+        // condition. The operator must find both.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);

@@ -1,4 +1,5 @@
-//! Requests to change the name or namespace of an installed release.
+//! A spec changes the helm name or namespace of an installed release: the operator refuses this and says how to move
+//! it.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -12,27 +13,31 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Server-side apply stores null for an empty map that removes the last field.
+    // Leave out empty overrides: server-side apply would store null for the emptied map.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
-    // Uninstalls would run at once.
+    // With automatic approval, the operator uninstalls without waiting, so a wrong uninstall fails the test.
     spec["approval"] = json!("Automatic");
     spec
 }
 
-/// Returns the message for a release that can't move; nothing runs for it.
+/// Applies a spec that moves memcached, waits until the operator refuses it, and returns memcached's message.
 async fn refusal(world: &World, overrides: &Value) -> String {
     let applied = world.apply(&cloud(overrides)).await;
     let cloud = world
-        .until("the move is refused", |cloud| {
+        .until("the operator refuses to move memcached", |cloud| {
             let current = cloud.metadata.generation == applied.metadata.generation;
             (current && cloud.reason() == reason::INVALID && cloud.child("mariadb").ready).then(|| cloud.clone())
         })
         .await;
     assert_eq!(cloud.condition("Stalled").unwrap().status, "True");
     let child = cloud.child("memcached");
-    assert_eq!((child.status.as_str(), child.ready), ("deployed", false), "the running release is shown");
+    assert_eq!(
+        (child.status.as_str(), child.ready),
+        ("deployed", false),
+        "the status must still show the release at its old location"
+    );
     let message = cloud.condition("Ready").unwrap().message;
     assert!(message.contains(&child.message), "{message}");
     child.message
@@ -42,7 +47,7 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes labels from records, as an operator without these labels wrote them.
+/// Removes two labels from all records. The result is what an older operator wrote that did not set them.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -58,7 +63,11 @@ async fn restart_without_labels(world: &World, operator: Operator) -> Operator {
     let began = now();
     let operator = world.operator().start().await;
     operator.finds_ready(2).await;
-    assert_eq!(world.writes_since(began), [], "the operator writes nothing for records without labels");
+    assert_eq!(
+        world.writes_since(began),
+        [],
+        "the operator must not write anything because labels are missing on records"
+    );
     operator
 }
 
@@ -76,7 +85,7 @@ fn refuses_to_move_an_installed_release() {
         for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
             assert!(message.contains(part), "{part}: {message}");
         }
-        // Another release is changed meanwhile and finds this one at its old location.
+        // While memcached's move is refused, the operator upgrades mariadb as usual.
         let mut spec =
             with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
@@ -90,7 +99,7 @@ fn refuses_to_move_an_installed_release() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // Without the label it is identified by its chart.
+        // Without the label `osdpl.dev/release`, the operator finds memcached's release by the name of its chart.
         let _operator = restart_without_labels(world, operator).await;
         let elsewhere = format!("{}-elsewhere", world.namespace);
         let message = refusal(world, &json!({"namespace": elsewhere})).await;
@@ -115,7 +124,11 @@ fn adopts_crds_of_an_uninstalled_release() {
         world.until_gone().await;
         world.apply(&here).await;
         world.until_ready().await;
-        assert_eq!(world.helm_runs().len(), 3, "every helm run succeeded");
+        assert_eq!(
+            world.helm_runs().len(),
+            3,
+            "install, uninstall and second install of mariadb must need one helm run each"
+        );
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
@@ -127,7 +140,7 @@ fn moves_a_release_by_uninstalling_it() {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // Reverting the name is a move as well, and so is another name.
+        // The release is named tokens: both the default name and a third name would move it.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));
@@ -136,7 +149,7 @@ fn moves_a_release_by_uninstalling_it() {
         let is_uninstalled = |cloud: &osdpl_core::api::OpenStackDeployment| {
             (cloud.is_ready() && cloud.status().children.len() == 1).then_some(())
         };
-        world.until("the release is uninstalled", is_uninstalled).await;
+        world.until("tokens is uninstalled", is_uninstalled).await;
         world.apply(&cloud(&json!({}))).await;
         world.until_ready().await;
         let mut all = runs(world);

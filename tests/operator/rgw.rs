@@ -1,4 +1,4 @@
-//! The object store of Ceph: it gets Keystone's address, and the cloud registers its URL.
+//! Ceph's object store (RGW): osdpl writes Keystone's address for it, and a release registers its URL in Keystone.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -13,7 +13,7 @@ use crate::world::{World, run_test, with_timeout};
 
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
-/// Returns keystone, its dependencies, and an object store.
+/// Returns a spec with Keystone, the services that it needs, and an object store that Rook runs.
 fn spec(rook: &Rook<'_>) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
     let store = json!({"name": "objects", "publicUrl": "https://objects.example.org"});
@@ -22,14 +22,14 @@ fn spec(rook: &Rook<'_>) -> Value {
     spec
 }
 
-/// Returns the message of `CephReady` while it waits for Rook.
+/// Returns the message of `CephReady` if its reason is that osdpl waits for Rook.
 fn waiting_message(cloud: &OpenStackDeployment) -> Option<String> {
     let condition = cloud.condition(condition::CEPH_READY)?;
     (condition.reason == reason::CEPH_ROOK).then_some(condition.message)
 }
 
 impl World {
-    /// Returns the content of a Secret in Rook's namespace.
+    /// Waits until a Secret exists, and returns the text of one of its keys.
     async fn secret_value(&self, namespace: &str, name: &str, key: &str) -> String {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let exists = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());
@@ -56,7 +56,9 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let api = rook.api("CephObjectStore");
         let has_auth =
             |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
-        with_timeout("it has Keystone's address", await_condition(api.clone(), "objects", has_auth)).await.unwrap();
+        with_timeout("the object store has Keystone's address", await_condition(api.clone(), "objects", has_auth))
+            .await
+            .unwrap();
         let spec = api.get("objects").await.unwrap().data["spec"].clone();
         let keystone = &spec["auth"]["keystone"];
         assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));

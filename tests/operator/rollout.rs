@@ -1,4 +1,4 @@
-//! The pods of the data plane are recreated in batches after an approval.
+//! Rollouts: after an approval, the operator evicts the outdated pods of the data plane in batches of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -22,7 +22,8 @@ use crate::world::{World, now, run_test};
 const SWITCH: &str = "openvswitch/server";
 const AGENT: &str = "ovn/ovn-controller";
 
-/// Returns a switch and its controller, each with its own template, and rollout settings.
+/// Returns a spec with Open vSwitch and OVN. `switch` and `agent` are the tags of their images, `rollout` the settings
+/// of rollouts.
 fn spec(switch: &str, agent: &str, rollout: &Value) -> Value {
     let mut spec = services(&["openvswitch", "ovn"]);
     spec["nodes"] = json!({ "rollout": rollout });
@@ -42,7 +43,7 @@ impl World {
         self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
     }
 
-    /// Waits until the rollout of a component has started without an approval.
+    /// Waits until the rollout of a component evicts pods, and nothing waits for approval.
     pub async fn until_allowed(&self, component: &str) {
         let is_rolling = |cloud: &OpenStackDeployment| {
             let status = rollout(cloud, component);
@@ -51,7 +52,7 @@ impl World {
         self.until(&format!("{component} continues node by node without another approval"), is_rolling).await;
     }
 
-    /// Returns the pods of a component by node.
+    /// Returns the name of a component's pod on each node, by node.
     async fn pods_by_node(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
         let labelled = ListParams::default().labels(&format!("component={label}"));
@@ -59,14 +60,14 @@ impl World {
         pods.into_iter().map(|pod| (pod.spec.clone().unwrap().node_name.unwrap_or_default(), pod.name_any())).collect()
     }
 
-    /// Returns the names of the pods that were evicted since then, in order.
+    /// Returns the names of the pods that the operator evicted after `since`, oldest eviction first.
     fn evicted_since(&self, since: Timestamp) -> Vec<String> {
         let evictions = self.writes_since(since).into_iter();
         let evictions = evictions.filter(|write| write.subresource == "eviction" && write.code == 201);
         evictions.map(|write| write.name).collect()
     }
 
-    /// Waits until a `DaemonSet` has this strategy.
+    /// Waits until a DaemonSet has this update strategy, such as `OnDelete`.
     async fn until_strategy(&self, name: &str, wanted: &str) {
         let has = |set: Option<&DaemonSet>| {
             let strategy = set.and_then(|set| set.spec.as_ref()?.update_strategy.as_ref()?.type_.as_deref());
@@ -76,14 +77,15 @@ impl World {
     }
 }
 
-/// Watches the pods of the data plane and records the maximum number of nodes without a ready pod, by component.
+/// Watches the pods of the data plane. For each component, it records the maximum number of nodes that had no ready pod
+/// at the same time.
 struct Gaps {
     most: Arc<Mutex<BTreeMap<String, usize>>>,
     watch: tokio::task::JoinHandle<()>,
 }
 
 impl Gaps {
-    /// Starts watching; `nodes` is the number of nodes.
+    /// Starts to watch the pods. `nodes` is the number of nodes on which each component runs.
     fn of(world: &World, nodes: usize) -> Self {
         let most = Arc::<Mutex<BTreeMap<String, usize>>>::default();
         let (shared, api) = (Arc::clone(&most), world.api::<Pod>());
@@ -127,7 +129,7 @@ impl Drop for Gaps {
     }
 }
 
-/// Returns the messages of the resource's events with this reason.
+/// Returns the messages of all events with this reason in the test's namespace.
 async fn event_messages(world: &World, reason: &str) -> Vec<String> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let own = events.items.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
@@ -142,13 +144,13 @@ fn rolls_out_node_by_node_after_approval() {
         world.apply(&spec("1", "1", &without_pause)).await;
         world.until_ready().await;
         world.until_strategy("openvswitch", "OnDelete").await;
-        // Its chart has no value for it, so the operator sets it.
+        // OVN's chart has no value for the update strategy, so the operator patches the DaemonSet.
         world.until_strategy("ovn-controller-default", "OnDelete").await;
 
         let (began, before) = (now(), (world.pods_by_node(SWITCH).await, world.pods_by_node(AGENT).await));
         world.apply(&spec("2", "2", &without_pause)).await;
         let cloud = world
-            .until("both wait", |cloud| {
+            .until("both rollouts wait for approval", |cloud| {
                 let waits = |component| rollout(cloud, component).phase == RolloutPhase::AwaitingApproval;
                 (waits(SWITCH) && waits(AGENT) && cloud.is_ready()).then(|| cloud.clone())
             })
@@ -166,7 +168,8 @@ fn rolls_out_node_by_node_after_approval() {
         assert_eq!(world.evicted_since(began), [""; 0]);
 
         let gaps = Gaps::of(world, 3);
-        // Long enough for the operator to be down during one.
+        // Delay new pods of Open vSwitch by a second, so that the test can kill the operator in the middle of the
+        // rollout.
         let slow =
             Rule { behaviour: None, delay: Some("1s".into()), ..Rule::new(&world.namespace, "openvswitch-", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
@@ -178,11 +181,15 @@ fn rolls_out_node_by_node_after_approval() {
         let cloud = world.until_rollout(AGENT, RolloutPhase::Complete).await;
         assert_eq!(rollout(&cloud, SWITCH).phase, RolloutPhase::Complete);
         let order: Vec<_> = [before.0, before.1].into_iter().flat_map(BTreeMap::into_values).collect();
-        assert_eq!(world.evicted_since(began), order, "each pod once, the switch first, node by node");
+        assert_eq!(
+            world.evicted_since(began),
+            order,
+            "the operator must evict each pod once, node by node, and all pods of Open vSwitch before those of OVN"
+        );
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
-        // The first event was pending when the operator was killed.
+        // Only events of ovn-controller are certain: the killed operator may not have sent its last event.
         let batches = event_messages(world, "RolloutBatch").await;
         for (batch, node) in
             ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
@@ -193,7 +200,7 @@ fn rolls_out_node_by_node_after_approval() {
     });
 }
 
-/// Checks that Kubernetes rolls out DaemonSets whose values set its own strategy.
+/// Checks that the operator leaves the rollout to Kubernetes if values set the update strategy `RollingUpdate`.
 async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
     let rolling =
         json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
@@ -203,7 +210,7 @@ async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
     }
     world.apply(&own).await;
     world
-        .until("Kubernetes rolls out both", |cloud| {
+        .until("the cloud is Ready, and the status lists no rollout of the operator", |cloud| {
             (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
         })
         .await;
@@ -219,7 +226,7 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
-        // Only the pods of the next template.
+        // The broken image affects only pods of the next template (generation 2).
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
@@ -233,7 +240,7 @@ fn failing_node_stops_a_rollout() {
             (status.phase == RolloutPhase::Waiting && status.message.contains(" on node-1 can't be evicted yet: "))
                 .then_some(status)
         };
-        let status = world.until("a disruption budget blocks the first", is_blocked).await;
+        let status = world.until("a PodDisruptionBudget blocks the eviction on node-1", is_blocked).await;
         assert!(status.message.contains("disruption budget"), "{}", status.message);
         assert_eq!(world.evicted_since(began), [""; 0]);
         budgets.delete("switches", &DeleteParams::default()).await.unwrap();
@@ -246,7 +253,11 @@ fn failing_node_stops_a_rollout() {
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         assert_eq!(cloud.condition(condition::ROLLED_OUT).unwrap().reason, reason::ROLLOUT_STOPPED);
         let first: Vec<_> = before.values().take(2).cloned().collect();
-        assert_eq!(world.evicted_since(began), first, "half of three nodes, rounded up");
+        assert_eq!(
+            world.evicted_since(began),
+            first,
+            "the operator must evict the pods of the first batch only: half of three nodes, rounded up"
+        );
         assert_eq!(world.pods_by_node(SWITCH).await["node-3"], before["node-3"], "the last node keeps its old pod");
         assert_eq!(event_messages(world, reason::ROLLOUT_STOPPED).await.len(), 1);
 

@@ -1,4 +1,5 @@
-//! A Ceph that Rook runs: pools and users are requested, awaited, and followed when they change.
+//! A Ceph that Rook runs: osdpl creates Rook's objects for pools and users, waits until Rook has made them ready, and
+//! upgrades releases when keys or monitors change.
 
 mod fake;
 mod shares;
@@ -13,7 +14,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 pub use fake::Rook;
 
-/// Has the format of `ceph auth print-key`; the key is not valid anywhere.
+/// Glance's key, in the format of `ceph auth print-key`. No Ceph knows this or the other keys.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
@@ -29,14 +30,14 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Returns a spec with images and volumes on this Ceph.
+/// Returns a spec with images and volumes on the Ceph that `ceph`, the settings of the feature, describes.
 fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
     spec
 }
 
-/// Makes the requested pools and users ready, as Rook does.
+/// Sets the status of the requested pools and users to Ready and writes the users' keys, as Rook would.
 async fn provide_pools_and_users(rook: &Rook<'_>) {
     for pool in ["images", "volumes", "backups"] {
         rook.set_ready("CephBlockPool", pool).await;
@@ -92,7 +93,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
             let revisions = (cloud.child("glance").revision, cloud.child("cinder").revision);
             (cloud.is_ready() && revisions == (Some(3), Some(2))).then_some(())
         };
-        world.until("the monitors moved", moved).await;
+        world.until("glance and cinder are upgraded to the new monitors", moved).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert_eq!(conf["ceph.conf"], format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.2:6789,10.0.0.3:6789\n"));
 
@@ -104,7 +105,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
     });
 }
 
-/// Returns the message of `CephReady` if it has this reason.
+/// Returns a function that returns the message of `CephReady` if the condition has this reason and contains this text.
 fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
         let condition = cloud.condition(condition::CEPH_READY)?;
@@ -132,13 +133,15 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         let (runs, conf) = (world.helm_runs().len(), world.api::<ConfigMap>().get("ceph-etc").await.unwrap());
 
         rook.set_cluster_state("Ready", "HEALTH_ERR", FSID).await;
-        world.until("its health is reported", condition_with(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
+        world.until("CephReady reports HEALTH_ERR", condition_with(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
         rook.set_cluster_state("Ready", "HEALTH_WARN", FSID).await;
         world.until("a warning of Ceph is not an error", condition_with(reason::READY, "HEALTH_WARN")).await;
 
         rook.set_cluster_state("Ready", "HEALTH_OK", OTHER).await;
         rook.write_monitors("a=10.9.0.1:6789").await;
-        let message = world.until("the other Ceph is refused", condition_with(reason::CEPH_ANOTHER, OTHER)).await;
+        let message = world
+            .until("the operator refuses the Ceph with another fsid", condition_with(reason::CEPH_ANOTHER, OTHER))
+            .await;
         assert!(
             message.contains(FSID) && message.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)),
             "{message}"
@@ -173,11 +176,15 @@ fn access_admin_passes_the_admin_key_to_charts() {
             .await;
         rook.write_admin_key(GLANCE).await;
         let admin = |secret: Option<&Secret>| secret.is_some();
-        let secret = world.until_object("the key is passed on", "pvc-ceph-client-key", admin).await.unwrap();
+        let secret = world
+            .until_object("the operator writes the admin key for the charts", "pvc-ceph-client-key", admin)
+            .await
+            .unwrap();
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
-        // The chart's Job writes the key; the pods wait for it.
+        // With `access: admin`, a Job of each chart writes the keyring that the chart's pods wait for. Simulated pods
+        // write nothing, so the test writes the keyrings.
         let job = world
             .until_object::<Job>("the Job of the chart creates its pool", "glance-storage-init", |job| job.is_some());
         Box::pin(job).await;

@@ -1,4 +1,4 @@
-//! Checks that secrets appear nowhere.
+//! Reads the generated credentials, and checks that none of them is in a log, a status, an event or a file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cloud::StatusAccess;
 use crate::world::World;
 
 impl World {
-    /// Returns the generated credentials of a service by name.
+    /// Returns the credentials in osdpl's Secret of a service, by their names.
     pub async fn credentials(&self, service: &str) -> std::collections::BTreeMap<String, String> {
         let name = format!("{}-credentials-{service}", crate::cloud::NAME);
         let secret = self.api::<Secret>().get(&name).await.unwrap();
@@ -25,18 +25,19 @@ impl World {
         let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets = self.api::<Secret>().list(&ours).await.unwrap();
         let data = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default());
-        // The gateways' Keystone settings are not secret, except for the password.
+        // osdpl's Secret for Ceph's gateways also contains Keystone settings; only the password is a credential.
         let is_open =
             |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
         let values = data.filter(|(key, _)| !is_open(key));
         values.map(|(_, value)| String::from_utf8(value.0).unwrap()).collect()
     }
 
-    /// Fails if a generated credential is in a log, an event, a status, a command line, an environment, or a file of
-    /// the operator or its helm processes. Every test ends with this check.
+    /// Checks that no generated credential is in an event, in a status, or in a file of the operator and its helm
+    /// processes: logs, command lines, environments, caches. Every test ends with this check.
     pub async fn check_no_leaked_secrets(&self) {
         let credentials = self.all_credentials().await;
-        // Both remove texts that look like a password in a URL, as in charts' templates.
+        // Both scrubbers redact texts that look like a password in a URL, which charts' templates contain. Only the
+        // first one also redacts the credentials, so a difference is a leak.
         let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
         let check = |source: &str, text: &str| {
             assert!(by_value.scrub(text) == by_shape.scrub(text), "a credential is visible in {source}: {text}");
@@ -48,14 +49,14 @@ impl World {
             let name = format!("the status of {}", deployment.name_any());
             check(&name, &serde_json::to_string(&deployment.status()).unwrap());
         }
-        // The logs of operator and helm, helm's command lines and environments, caches, and all other files.
+        // The folder has the logs of the operator and helm, helm's command lines and environments, and the caches.
         files(self.folder.path(), &mut |path, bytes| {
             check(&path.display().to_string(), &String::from_utf8_lossy(bytes));
         });
     }
 }
 
-/// Calls `look` for every file below a folder, except for chart archives, which are older than any credential.
+/// Calls `look` with the path and content of every file below a folder, except for symbolic links and chart archives.
 fn files(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

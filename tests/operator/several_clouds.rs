@@ -1,4 +1,4 @@
-//! Two clouds in one cluster: the older one takes precedence.
+//! Two OpenStackDeployments in one cluster: the operator reconciles only the older one until it is deleted.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::world::{run_test, with_timeout};
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
     run_test("several-clouds", async |world| {
-        // If both have the same second, the one with the smaller uid is the older one.
+        // Creation timestamps have whole seconds. If they are equal, the operator treats the smaller uid as older.
         let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
@@ -58,14 +58,14 @@ fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
     });
 }
 
-/// Waits until the cloud of a namespace satisfies the predicate.
+/// Waits until the OpenStackDeployment in this namespace satisfies the predicate.
 async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenStackDeployment) -> bool) {
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
     let found = await_condition(api, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_some_and(&is));
     drop(with_timeout(what, found).await.unwrap());
 }
 
-/// Returns the data in a namespace: claims by uid, credentials by value.
+/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace, by name.
 async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -108,7 +108,10 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         assert_eq!(data(client, first).await, first_data);
         let second_data = data(client, &second).await;
         assert_eq!(second_data.keys().collect::<Vec<_>>(), first_data.keys().collect::<Vec<_>>());
-        assert!(second_data.iter().all(|(name, value)| first_data[name] != *value), "the clouds share only names");
+        assert!(
+            second_data.iter().all(|(name, value)| first_data[name] != *value),
+            "no claim or credential of the second cloud may be equal to the first cloud's"
+        );
         let record =
             secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
         let values = osdpl_core::release::decode(&record).unwrap().config;

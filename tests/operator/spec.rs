@@ -1,4 +1,4 @@
-//! Fields of the spec and the resulting helm values.
+//! Fields of the spec, such as `unset`, `valuesFrom` and `paused`, and their effect on helm's values and runs.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Runs `kubectl apply` for a file, like users.
+/// Runs the real `kubectl apply` with these arguments and the resource on standard input.
 fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -48,7 +48,11 @@ fn nulls_and_unset_reach_helm() {
         assert_eq!(values.pointer("/conf/memcached/memory"), Some(&Value::Null));
         let all = world.helm_prints(&["get", "values", "memcached", "--all", "--output", "json"]);
         let all: Value = serde_json::from_str(&all).unwrap();
-        assert_eq!(all["conf"]["memcached"], json!({"max_connections": 8192}), "the chart's defaults are removed");
+        assert_eq!(
+            all["conf"]["memcached"],
+            json!({"max_connections": 8192}),
+            "null and `unset` must remove the chart's defaults for stats_cachedump and memory"
+        );
     });
 }
 
@@ -94,7 +98,11 @@ fn missing_values_source_blocks_only_its_release() {
 
         world.api::<Secret>().delete("private", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_reason(reason::INPUTS).await;
-        assert_eq!(cloud.child("memcached").status, "deployed", "the running release continues");
+        assert_eq!(
+            cloud.child("memcached").status,
+            "deployed",
+            "the release must stay installed when a source of its values disappears"
+        );
         assert_eq!(world.helm_runs().len(), 3);
     });
 }
@@ -166,7 +174,8 @@ fn storage_class_applies_to_new_claims_only() {
             let current = cloud.status().observed_generation == generation;
             (current && cloud.is_ready()).then(|| cloud.condition("Ready").unwrap().message)
         };
-        let message = world.until("the new spec is in sync", current_message).await;
+        let message =
+            world.until("the operator has observed the new spec and the cloud is Ready", current_message).await;
         let expected = "spec.storageClass: the claims of mariadb keep class general";
         assert!(message.contains(expected), "{message}");
         assert_eq!(world.helm_runs().len(), 2);

@@ -1,4 +1,4 @@
-//! A cloud in steady state: the cost of a change, and no cost without a change.
+//! A Ready cloud: the operator starts no helm and writes nothing without a change. One changed value starts helm once.
 
 use std::time::Duration;
 
@@ -10,37 +10,38 @@ use serde_json::json;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, now, run_test, with_timeout};
 
-/// Two releases without hooks: the smallest cloud for comparisons.
+/// The smallest cloud in which a change of one release can affect another: two releases without hooks.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Triggers a pass that writes only the status (observed generation): once it is written, any other action would have
-/// started.
+/// Changes a field of the spec that has no effect on releases. The pass that it triggers writes only the observed
+/// generation into the status; if the pass had other actions, it would start them before this write.
 async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
     world.until_ready().await;
 }
 
-/// Checks that no helm ran, and that nothing was written except for the responses to `triggers` triggers.
+/// Checks that helm did not run, and that the operator wrote only the status, once for each of the `triggers` calls of
+/// [`trigger`].
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
-        // The watch may report a write before the audit log does.
+        // The API server may write its audit log after the test has observed the write through a watch.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    with_timeout("the audit log has the responses to the triggers", are_logged).await;
+    with_timeout("the audit log contains one write for each trigger", are_logged).await;
     assert_eq!(world.helm_runs().len(), helm_runs, "{:?}", world.helm_runs());
     let writes = world.writes_since(since);
     assert!(writes.len() == triggers && writes.iter().all(|write| write.subresource == "status"), "{writes:#?}");
     let secrets_read = world.secrets_read_since(since);
     assert!(
         !secrets_read.iter().any(|name| name.contains("-credentials-")),
-        "credentials come from a watch: {secrets_read:?}"
+        "the operator must get credentials from a watch and not read Secrets individually: {secrets_read:?}"
     );
 }
 
-/// Returns the messages of all events with their counts.
+/// Returns the name, message and repetitions of each event of the OpenStackDeployment, sorted.
 async fn events(world: &World) -> Vec<(String, String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let of_deployment =

@@ -1,4 +1,4 @@
-//! Test runs of the whole cloud: their schedule, results and reports.
+//! The service tempest, which tests the whole cloud with a CronJob: its schedule, and the results in the status.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -12,16 +12,16 @@ use crate::world::{World, run_test};
 
 const CRON: &str = "tempest-run-tests";
 
-/// The name in `status.tests`.
+/// The key of tempest's result in `status.tests`.
 const TESTS: &str = "tempest/run-tests";
 
-/// Returns the status of the tests.
+/// Returns tempest's result from the status; empty if there is none.
 fn test_status(cloud: &OpenStackDeployment) -> TestStatus {
     cloud.status().tests.get(TESTS).cloned().unwrap_or_default()
 }
 
 impl World {
-    /// Runs the tests once on demand, and waits until the status contains the result.
+    /// Starts a Job of tempest's CronJob, and waits until the status contains its result.
     async fn run_tests(&self, job: &str, passed: bool) -> OpenStackDeployment {
         self.run_now(CRON, job).await;
         let name = format!("{}/{job}", self.namespace);
@@ -32,10 +32,11 @@ impl World {
         self.until(&format!("the status contains the result of {job}"), ended).await
     }
 
-    /// Returns the tests section of `osdpl status`.
+    /// Returns the section `Tests` of the output of `osdpl status`, without its title.
     fn status_section(&self) -> String {
         let text = self.osdpl(&["status"]);
-        let (_, tests) = text.split_once("\nTests:\n").unwrap_or_else(|| panic!("no tests in {text}"));
+        let (_, tests) =
+            text.split_once("\nTests:\n").unwrap_or_else(|| panic!("osdpl status printed no section Tests: {text}"));
         tests.split("\n\n").next().unwrap_or_default().trim_end().to_owned() + "\n"
     }
 }
@@ -48,7 +49,7 @@ async fn delete_jobs(world: &World, names: &[&str]) {
     }
 }
 
-/// Checks the status before the tests have run.
+/// Checks what the status and `osdpl status` report before the tests have run for the first time.
 async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
     assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
     assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
@@ -99,17 +100,18 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
             "second",
         );
         assert_eq!(world.status_section(), failed);
-        assert!(cloud.is_ready(), "failed tests do not block readiness");
+        assert!(cloud.is_ready(), "the cloud must stay Ready when tests fail");
         let is_reported =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then_some(());
-        world.until("the condition reports it", is_reported).await;
+        world.until("the Degraded condition reports the failed tests", is_reported).await;
 
-        // Its Job is garbage collected later, as after each run; an older one may still exist.
+        // Kubernetes deletes old Jobs of the CronJob. The deletion of the failed Job must not change the reported
+        // result.
         delete_jobs(world, &["second", "first"]).await;
         let is_not_degraded =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.status == "False").then(|| cloud.clone());
-        let cloud = world.until("nothing fails", is_not_degraded).await;
-        assert_eq!(test_status(&cloud), failed_status, "the result is kept after its Job was collected");
+        let cloud = world.until("the Degraded condition is False", is_not_degraded).await;
+        assert_eq!(test_status(&cloud), failed_status, "the status must keep the result after its Job is deleted");
         assert_eq!(world.status_section(), failed);
 
         world.cluster().remove_rule("tests-fail").await.unwrap();

@@ -1,4 +1,4 @@
-//! Warnings and errors of a spec: the condition and `osdpl plan` report them with the same text.
+//! Warnings and errors about a spec: the Ready condition and `osdpl plan` report them with the same text.
 
 use osdpl_core::api::{condition, reason};
 use serde_json::json;
@@ -35,6 +35,6 @@ fn condition_and_plan_report_the_same_warnings() {
         let plan = world.run(&["plan"]);
         let plan = [plan.stdout, plan.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
         assert!(plan.contains(text), "{plan}");
-        assert_eq!(world.helm_runs().len(), 1, "nothing is done for a refused spec");
+        assert_eq!(world.helm_runs().len(), 1, "the operator must not run helm for a refused spec");
     });
 }

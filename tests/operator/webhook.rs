@@ -1,4 +1,4 @@
-//! The webhook: the API server calls the operator before it accepts a resource.
+//! The validating webhook: the API server calls the operator before it accepts an OpenStackDeployment.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use crate::world::{World, run_test, with_timeout};
 
 const HOOK: &str = "osdpl-test";
 
-/// Writes a self-signed certificate for this machine and its key into these files.
+/// Writes a new self-signed certificate for 127.0.0.1 and its key into these files, and returns the certificate.
 fn write_certificate(certificate: &Path, key: &Path) -> String {
     let pair = KeyPair::generate().unwrap();
     let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
@@ -27,7 +27,8 @@ fn write_certificate(certificate: &Path, key: &Path) -> String {
     signed.pem()
 }
 
-/// Returns the output of kubectl for a dry run of the resource, and whether it was accepted.
+/// Runs `kubectl apply --dry-run=server` for a resource with this spec. Returns whether the API server accepted it, and
+/// kubectl's error output.
 fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -42,7 +43,8 @@ fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The API server applies a changed configuration after a delay and reports nothing.
+/// Waits until the API server refuses the spec, and returns kubectl's error output. The API server uses a changed
+/// webhook configuration after a delay, without reporting it.
 async fn until_refused(world: &World, spec: &Value) -> String {
     let refused = async {
         loop {
@@ -53,7 +55,7 @@ async fn until_refused(world: &World, spec: &Value) -> String {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    with_timeout("the webhook is called", refused).await
+    with_timeout("the webhook refuses the spec", refused).await
 }
 
 async fn register(world: &World, address: &str, authority: &str) {
@@ -94,12 +96,13 @@ fn webhook_refuses_errors_and_shows_warnings() {
         assert!(is_accepted && output.contains("Warning: spec.publicDomain: cloud is a single label"), "{output}");
         assert!(output.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{output}");
 
-        // Renew the certificate: the API server trusts only the new certificate.
+        // Renew the certificate. The API server trusts only the new one, so the operator must serve it without a
+        // restart.
         let authority = write_certificate(&certificate, &key);
         register(world, &address, &authority).await;
         assert!(until_refused(world, &invalid).await.contains("there is no preset"));
 
-        // Without a response the API server accepts resources without validation.
+        // With the failure policy `Ignore`, the API server accepts resources while the operator is down.
         operator.kill();
         let (is_accepted, output) = dry_run(world, &invalid);
         assert!(is_accepted, "{output}");

@@ -1,4 +1,4 @@
-//! The environment of a test: a control plane, a namespace, a folder.
+//! The environment of a test: a control plane, a namespace and a folder, and the checks after each test.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -19,22 +19,23 @@ use crate::dump;
 use crate::helm::{Recorder, Run};
 use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
 
-/// The timeout of every wait in a test. It is generous, because machines are busy.
+/// The timeout of every wait in a test. It is long, because many tests share the processors.
 pub const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The environment of a test.
+/// The environment of a test: its control plane, namespace and folder.
 pub struct World {
     lease: Lease,
-    /// A client with all rights.
+    /// A client of the test's control plane with all rights.
     pub client: Client,
-    /// The test's own namespace.
+    /// The name of the test's own namespace.
     pub namespace: String,
-    /// The test's own folder: the operator's log and cache, helm's log, and other files.
+    /// The test's own folder, with the operator's log and cache and the log of helm runs.
     pub folder: tempfile::TempDir,
     allows_errors: AtomicBool,
 }
 
-/// Runs a test in its own environment. A failing test prints its state.
+/// Runs a test in its own environment. Afterwards checks that no credential leaked and the operator logged no error. If
+/// the test fails, prints the state of its cluster.
 pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
         let world = Box::pin(World::new(name)).await;
@@ -61,7 +62,7 @@ fn record_duration(name: &str, duration: Duration) {
     writeln!(file, "{name}\t{:.1}", duration.as_secs_f64()).unwrap();
 }
 
-/// Waits for a future with a timeout.
+/// Waits for a future, and panics after [`TIMEOUT`] with `what` as the expected event.
 pub async fn with_timeout<T>(what: &str, wait: impl Future<Output = T>) -> T {
     match tokio::time::timeout(TIMEOUT, wait).await {
         Ok(done) => done,
@@ -78,55 +79,56 @@ impl World {
         Self { client: pool::client(&lease), lease, namespace, folder, allows_errors: AtomicBool::new(false) }
     }
 
-    /// Returns the control plane with the operator's identity.
+    /// Returns the control plane of the test, with the operator's kubeconfig.
     pub fn plane(&self) -> &Plane {
         self.lease.plane()
     }
 
-    /// Returns the cluster.
+    /// Returns the cluster of the test's control plane.
     pub fn cluster(&self) -> &Cluster {
         &self.plane().cluster
     }
 
-    /// Returns the operators' cache folder.
+    /// Returns the cache folder of the operators that this test starts.
     pub fn cache(&self) -> PathBuf {
         self.folder.path().join("cache")
     }
 
-    /// Returns every helm process that operators of this test started to change something.
+    /// Returns every `helm upgrade` and `helm uninstall` that operators of this test have started, oldest first.
     pub fn helm_runs(&self) -> Vec<Run> {
         Recorder::existing(self.folder.path()).runs()
     }
 
-    /// Returns the writes of the operator and its helm processes since then.
+    /// Returns the writes of the operator and its helm processes after `since`.
     pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
         self.requests_since(since).filter(AuditEntry::is_write).collect()
     }
 
-    /// Returns the Secrets that the operator and its helm processes read individually since then.
+    /// Returns the names of the Secrets that the operator and its helm processes read with `get` after `since`.
     pub fn secrets_read_since(&self, since: Timestamp) -> Vec<String> {
         self.requests_since(since).filter(|entry| entry.verb == "get").map(|entry| entry.name).collect()
     }
 
-    /// Returns the requests of the operator and its helm processes in the audit log: writes, and reads of Secrets.
+    /// Returns the requests of the operator and its helm processes after `since`: writes, and reads of Secrets. The
+    /// audit log contains no other requests.
     fn requests_since(&self, since: Timestamp) -> impl Iterator<Item = AuditEntry> {
         let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
         let entries = self.cluster().audit(since).unwrap().into_iter();
         entries.filter(move |entry| entry.user == user)
     }
 
-    /// Allows errors in the operator's log: an API server that has just started forbids everything until it has read
-    /// the roles.
+    /// Allows errors in the operator's log. Tests that restart the API server need this: it refuses every request until
+    /// it has read the RBAC roles.
     pub fn allow_errors(&self) {
         self.allows_errors.store(true, Ordering::Relaxed);
     }
 
-    /// Fails if an operator logged an error of its own, or lacked a right.
+    /// Checks that no operator logged an error of its own, panicked, or lacked a right.
     fn check_no_errors(&self) {
         for line in self.operator_log().lines() {
             let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
             let is_failure = error || line.contains("panicked") || line.contains("is forbidden: User");
-            assert!(!is_failure, "{line}");
+            assert!(!is_failure, "the operator logged an error: {line}");
         }
     }
 
@@ -138,7 +140,7 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until an object (or its absence) satisfies the predicate.
+    /// Waits until an object satisfies the predicate, and returns it. The predicate gets `None` if it does not exist.
     pub async fn until_object<K>(&self, what: &str, name: &str, is: impl Fn(Option<&K>) -> bool) -> Option<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -152,7 +154,8 @@ impl World {
     }
 }
 
-/// Returns the current time, comparable with the audit log: both use this machine's clock.
+/// Returns the current time. It can be compared with times in the audit log, because the API server runs on the same
+/// machine.
 pub fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -1,4 +1,4 @@
-//! The liveness of operator processes in other pods.
+//! Tests whether the operator recognizes that an operator process in another pod is dead.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};

@@ -1,4 +1,4 @@
-//! Records written by the real helm.
+//! Tests that the tasks read the release records that the real helm writes, and the progress of its hooks.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 use crate::world::{ALIVE, World, cluster};
 
-/// Returns a chart with one Deployment, one plain Job and one hook, whose Job has this behaviour.
+/// Returns the folder of a chart with a Deployment, a plain Job, and a hook Job whose pods have this behaviour.
 fn chart(behaviour: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
@@ -41,7 +41,7 @@ fn chart(behaviour: &str) -> TempDir {
     folder
 }
 
-/// Runs helm for the operator process `instance`.
+/// Starts helm 4 with these arguments in the test's namespace.
 async fn helm(world: &World, arguments: &[&str]) -> Child {
     let cluster = cluster().await;
     let mut command = Command::new(cluster.helm(4).unwrap());
@@ -65,7 +65,7 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Releases the hanging pod once it exists: its Job exists before it.
+/// Waits until the hanging pod exists, and lets it complete. Its Job exists earlier, so the test cannot assume the pod.
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
@@ -105,7 +105,7 @@ async fn follows_a_release_through_foreign_upgrades() {
     world.workload("demo-api", |api| api.ready == 1 && api.release == "demo").await;
     world.job("demo-setup", |job| job.complete && job.release == "demo").await;
 
-    // A manual upgrade inherits our labels, but not our field manager.
+    // A manual `helm upgrade` keeps the labels of osdpl on the record, so the labels still name revision 1 as osdpl's.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
     let foreign = world.release("demo", |release| release.revision == 2 && release.status == Status::Deployed).await;
@@ -114,7 +114,11 @@ async fn follows_a_release_through_foreign_upgrades() {
     assert_eq!(foreign.own_inputs.as_deref(), Some("i1"));
 
     assert!(helm(&world, &["uninstall", "demo"]).await.wait().await.unwrap().success());
-    world.until("its end", |observation| observation.releases.is_empty().then_some(())).await;
+    world
+        .until("the tasks no longer observe the uninstalled release", |observation| {
+            observation.releases.is_empty().then_some(())
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +148,7 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
     world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
-    // Tasks that start later see the same.
+    // Start new tasks in the same namespace, as a restarted operator does: they must observe the same record.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
     let observation = later.tasks.observe();
@@ -177,5 +181,9 @@ async fn skips_and_reports_an_unreadable_record() {
         assert!(error.contains(message), "{error}");
     }
     let release = world.release("never-ours", |release| release.status == Status::Deployed).await;
-    assert_eq!((release.attempt, release.body, release.undecodable), (None, None, None), "its body is not read");
+    assert_eq!(
+        (release.attempt, release.body, release.undecodable),
+        (None, None, None),
+        "the tasks must not read the payload of a record without osdpl's labels"
+    );
 }

@@ -1,4 +1,4 @@
-//! Workloads, Jobs and their pods.
+//! Tests that the tasks observe workloads and Jobs, and find the reason why their pods are not ready.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -89,7 +89,7 @@ async fn rollout_is_incomplete_while_old_pods_serve() {
     let api = world.api::<Deployment>();
     api.patch("api", &PatchParams::default(), &Patch::Merge(broken)).await.unwrap();
     let rolling = world.workload("api", |api| api.updated == 1 && api.outdated_pods == 1 && api.ready == 1).await;
-    assert!(health::is_available(&rolling), "the older pod serves those that need it");
+    assert!(health::is_available(&rolling), "the component is available, because its old pod is still ready");
     assert_eq!(component_verdict(&rolling), ComponentHealth::Progressing);
 }
 
@@ -137,15 +137,15 @@ async fn unchanged_health_triggers_nothing() {
         let noted = Patch::Merge(json!({"metadata": {"labels": {"note": number.to_string()}}}));
         api.patch("api", &PatchParams::default(), &noted).await.unwrap();
     }
-    // The watch is ordered: when the deletion has arrived, so have the notes.
+    // A watch reports changes in order: when the deletion of `other` has arrived, all label changes of `api` have, too.
     api.delete("other", &DeleteParams::default()).await.unwrap();
     let mut pokes = 0;
     while world.tasks.observe().workloads().iter().any(|workload| workload.name == "other") {
         world.poke.notified().await;
         pokes += 1;
     }
-    // One for the deletion, and possibly one from before.
-    assert!(pokes <= 2, "{pokes} pokes");
+    // The deletion triggers once; one trigger may be left from before. The label changes must trigger nothing.
+    assert!(pokes <= 2, "the tasks triggered {pokes} times: label changes must not trigger");
     assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
 }
 
@@ -183,7 +183,7 @@ async fn continues_after_missing_rights_are_granted() {
     roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
     let bindings = Api::<ClusterRoleBinding>::all(world.client.clone());
     bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
-    world.until("rights", |_| Some(())).await;
+    world.until("the tasks have the granted rights", |_| Some(())).await;
     let left = world.tasks.describe_problems();
     let only_more = [
         "watching cronjobs: cronjobs.batch",

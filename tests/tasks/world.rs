@@ -1,4 +1,4 @@
-//! One control plane for all tests, and for each test a namespace and its own tasks.
+//! The environment of the tests: one control plane for all, and for each test a namespace and tasks that watch it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -21,13 +21,14 @@ use tokio::sync::{Notify, watch};
 /// The timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The live operator process for the tests' liveness check.
+/// The only operator process that counts as alive in the tests; all others count as dead.
 pub const ALIVE: &str = "palive.1";
 
-/// A password that must not be printed.
+/// A password that the tasks must redact in logs of pods.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 
-/// The control plane, with a runtime that outlives every test's; it stops with the process.
+/// The control plane of all tests, which stops with this process. It has a tokio runtime of its own, because the
+/// runtime of each test ends with the test.
 static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
     let start = || {
         let runtime = Runtime::new().unwrap();
@@ -35,23 +36,23 @@ static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
         let cluster = runtime.block_on(Cluster::start(options)).unwrap();
         (runtime, cluster)
     };
-    // Blocking is not possible in a test's runtime.
+    // Start it on a new thread, because `block_on` panics on a thread of a test's runtime.
     std::thread::spawn(start).join().unwrap()
 });
 
-/// Returns the control plane.
+/// Returns the control plane of all tests, and starts it first if necessary.
 pub async fn cluster() -> &'static Cluster {
     &tokio::task::spawn_blocking(|| &*CLUSTER).await.unwrap().1
 }
 
-/// Returns a client of this test's runtime.
+/// Returns a client for a kubeconfig. It belongs to the runtime of the calling test.
 pub async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
 
-/// A namespace, and the tasks that observe it.
+/// A namespace of one test, and the operator's tasks that watch it.
 pub struct World {
     pub client: Client,
     pub namespace: String,
@@ -61,12 +62,12 @@ pub struct World {
 }
 
 impl World {
-    /// Returns a new namespace, observed with all rights.
+    /// Creates a namespace, and starts tasks that watch it with all rights.
     pub async fn new(namespace: &str) -> Self {
         Self::seen_as(namespace, cluster().await.kubeconfig()).await
     }
 
-    /// Returns a new namespace, observed with the rights of this kubeconfig.
+    /// Creates a namespace if it does not exist, and starts tasks that watch it with the rights of this kubeconfig.
     pub async fn seen_as(namespace: &str, kubeconfig: &Path) -> Self {
         let client = client(cluster().await.kubeconfig()).await;
         let created: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -91,7 +92,7 @@ impl World {
         Self { client, namespace: namespace.to_owned(), tasks, poke, _scrubber: sender }
     }
 
-    /// Creates an object in the namespace.
+    /// Creates an object in the test's namespace.
     pub async fn create<K>(&self, object: Value) -> K
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
@@ -104,7 +105,7 @@ impl World {
         self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
     }
 
-    /// Returns the API of a kind in the namespace.
+    /// Returns the API of a kind in the test's namespace.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
@@ -112,7 +113,8 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until `look` returns a value; the state is read only when the tasks trigger, like in the operator.
+    /// Waits until `look` returns a value for what the tasks observe. It calls `look` again only when the tasks
+    /// trigger, as the operator does.
     pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
@@ -126,12 +128,16 @@ impl World {
         match tokio::time::timeout(PATIENCE, wait).await {
             Ok(found) => found,
             Err(tokio::time::error::Elapsed { .. }) => {
-                panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.describe_problems())
+                panic!(
+                    "timed out waiting for {what}; observed: {:#?}, problems: {:?}",
+                    self.tasks.observe(),
+                    self.tasks.describe_problems()
+                )
             }
         }
     }
 
-    /// Waits until a workload satisfies the predicate.
+    /// Waits until the tasks observe a workload with this name that satisfies the predicate, and returns it.
     pub async fn workload(&self, name: &str, mut is: impl FnMut(&Workload) -> bool) -> Workload {
         self.until(name, |observation| {
             observation.workloads().iter().find(|workload| workload.name == name && is(workload)).cloned()
@@ -139,12 +145,12 @@ impl World {
         .await
     }
 
-    /// Waits until a Job satisfies the predicate.
+    /// Waits until the tasks observe a Job with this name that satisfies the predicate, and returns it.
     pub async fn job(&self, name: &str, mut is: impl FnMut(&ObservedJob) -> bool) -> ObservedJob {
         self.until(name, |observation| observation.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
     }
 
-    /// Waits until a release is as described.
+    /// Waits until the tasks observe a release with this name that satisfies the predicate, and returns it.
     pub async fn release(&self, name: &str, mut is: impl FnMut(&ObservedRelease) -> bool) -> ObservedRelease {
         let find = |observation: &Observation| {
             observation.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone())
@@ -153,7 +159,8 @@ impl World {
     }
 }
 
-/// Returns a workload like helm installs one, with a control label for its pods.
+/// Returns a workload with the labels and annotations that helm sets. `steering` are labels of its pods that control
+/// their behaviour, `pod` are more fields of the pods' spec.
 pub fn workload(name: &str, steering: &Value, pod: &Value) -> Value {
     let mut labels = json!({"application": "demo", "component": name, "release_group": "demo"});
     labels.as_object_mut().unwrap().extend(steering.as_object().unwrap().clone());

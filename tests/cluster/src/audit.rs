@@ -1,4 +1,4 @@
-//! The API server's audit log: enabled by [`crate::Options::audit`] and read as entries.
+//! Enables and reads the API server's audit log, which [`crate::Options::audit`] requests.
 
 use std::path::Path;
 
@@ -10,17 +10,18 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::options::Audit;
 
-/// The text before the response time.
+/// The text that precedes the response time in a line of the log.
 const RESPONSE_TIME: &str = "\"stageTimestamp\":\"";
 
-/// One completed request.
+/// One request to which the API server has responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// `create`, `update`, `patch`, `delete`, `deletecollection`; for Secrets also reads, if enabled.
+    /// The verb: `create`, `update`, `patch`, `delete` or `deletecollection`; for Secrets also `get`, `list` and
+    /// `watch`, if [`Audit::secret_reads`] is set.
     pub verb: String,
     /// The user, such as `system:serviceaccount:osdpl:osdpl`.
     pub user: String,
-    /// The name of the client program.
+    /// The name and version of the client program, as in `kubectl/v1.36.0`.
     pub user_agent: String,
     /// The API group; empty for the core group.
     pub group: String,
@@ -36,7 +37,7 @@ pub struct AuditEntry {
     pub code: u16,
     /// The time at which the server received the request.
     pub received: Timestamp,
-    /// The time at which it responded.
+    /// The time at which the server responded.
     pub answered: Timestamp,
 }
 
@@ -47,7 +48,7 @@ impl AuditEntry {
     }
 }
 
-/// Reads the entries since `since`, ordered by arrival. Ignores an incomplete last line.
+/// Reads the requests that arrived at `since` or later, in the order of their arrival. Ignores an incomplete last line.
 pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
     let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
     let mut entries = parse(&text, since).map_err(|reason| Error::Malformed { path: path.into(), reason })?;
@@ -57,12 +58,12 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // In the API server's fixed-length format, so that texts can be compared like times.
+    // The API server writes times with six decimals. In the same format, texts compare like times.
     let since = format!("{since:.6}");
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
     for (index, line) in complete.lines().enumerate() {
-        // The log of many tests is read repeatedly, so older lines are not decoded.
+        // Tests read the same growing log many times: skip older lines without parsing their JSON.
         if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;
         }
@@ -74,7 +75,7 @@ fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
     Ok(entries)
 }
 
-/// The fields of an `audit.k8s.io/v1` Event that are used.
+/// A line of the log: the fields of an `audit.k8s.io/v1` Event that an [`AuditEntry`] needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw {
@@ -130,7 +131,7 @@ impl From<Raw> for AuditEntry {
     }
 }
 
-/// Only metadata is logged: bodies would write Secrets into the log.
+/// Writes the audit policy. It makes the API server log only metadata, because request bodies contain Secrets.
 pub(crate) fn write_policy(folder: &Folder, audit: Audit) -> Result<(), Error> {
     let mut rules = vec![json!({
         "level": "Metadata",

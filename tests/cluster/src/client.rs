@@ -1,4 +1,4 @@
-//! Clients for the API server.
+//! Creates clients of the API server, and asks it whether it is ready.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use kube::{Client, Config};
 
 use crate::Error;
 
-/// Returns a client for a kubeconfig.
+/// Returns a client with the server and identity of the current context in a kubeconfig.
 pub(crate) async fn for_kubeconfig(path: &Path) -> Result<Client, Error> {
     let failed = |reason: String| Error::Malformed { path: path.into(), reason };
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
@@ -15,7 +15,7 @@ pub(crate) async fn for_kubeconfig(path: &Path) -> Result<Client, Error> {
     Client::try_from(config.map_err(|error| failed(error.to_string()))?).map_err(|error| failed(error.to_string()))
 }
 
-/// Whether the API server is ready.
+/// Whether the API server responds `ok` to `/readyz`.
 pub(crate) async fn is_ready(client: &Client) -> bool {
     let request = axum::http::Request::get("/readyz").body(Vec::new());
     let Ok(request) = request else { return false };

@@ -1,4 +1,4 @@
-//! A control plane for a test, the demo, or the command line.
+//! The handle with which tests and the command line start, use, break and stop a control plane.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ use crate::{AuditEntry, Error, Program, Programs, Rule, audit, client, faults, k
 
 /// A running control plane.
 ///
-/// One that [`Cluster::start`] started is stopped when this value is dropped or the process exits, even if it is
-/// killed; one of [`Cluster::up`] runs until [`Cluster::down`].
+/// A control plane of [`Cluster::start`] is stopped when this value is dropped or the process exits, even if the
+/// process is killed. A control plane of [`Cluster::up`] runs until [`Cluster::down`].
 pub struct Cluster {
     folder: Folder,
     kubeconfig: PathBuf,
     programs: Programs,
     client: Client,
     is_owned: bool,
-    /// The supervisor or temporary folder that is removed with this value.
+    /// The supervisor that stops, or the temporary folder that is removed, when this value is dropped.
     _guard: Option<Guard>,
 }
 
 type Guard = Box<dyn Send + Sync>;
 
 impl Cluster {
-    /// Starts a control plane that runs as long as the returned value and this process, or uses the existing one in the
-    /// options. Missing programs are built first, which takes minutes once.
+    /// Starts a control plane that runs as long as the returned value and this process. If the options name an existing
+    /// cluster, uses that one instead. Builds missing programs first, which takes minutes once.
     ///
     /// # Errors
     /// If a program is missing and cannot be built, or a component does not start.
@@ -40,11 +40,11 @@ impl Cluster {
         Self::bring_up(options, true).await
     }
 
-    /// Starts a control plane that keeps running after this process. Returns it if it is already running. Needs
-    /// [`Options::folder`].
+    /// Starts a control plane that keeps running after this process. If the folder already has a running one, returns
+    /// it. Needs [`Options::folder`].
     ///
     /// # Errors
-    /// As [`Cluster::start`], and without a folder.
+    /// If the options have no folder, a program is missing and cannot be built, or a component does not start.
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
@@ -56,10 +56,10 @@ impl Cluster {
         Self::bring_up(options, false).await
     }
 
-    /// Returns a control plane that [`Cluster::up`] started.
+    /// Returns the control plane that [`Cluster::up`] started in this folder.
     ///
     /// # Errors
-    /// If none is running there.
+    /// If no control plane is running in the folder.
     pub async fn attach(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::new(folder)?;
         let spec = Spec::read(&folder)?;
@@ -70,16 +70,16 @@ impl Cluster {
         Self::new(folder.kubeconfig(), folder, spec.programs, true, None).await
     }
 
-    /// Stops the control plane in a folder and removes its files; an existing cluster is not changed. Returns `false`
-    /// if none was running.
+    /// Stops the control plane of a folder and removes the folder's files. A cluster that was not started here is not
+    /// changed. Returns whether a control plane was running.
     ///
     /// # Errors
-    /// If it does not stop.
+    /// If a file of the folder cannot be read or removed.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
     }
 
-    /// Adds programs to the folder that an earlier `up` did not request.
+    /// Finds or builds the wanted programs that an earlier `up` did not request, and links them in the folder.
     async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
         let had = self.programs.iter().map(|(program, _)| program);
         let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();
@@ -121,7 +121,7 @@ impl Cluster {
             let guard = temporary.map(|folder| -> Guard { Box::new(folder) });
             return Self::new(kubeconfig, folder, spec.programs, false, guard).await;
         }
-        // From here on the supervisor removes it, even if this process is killed.
+        // From here on the supervisor removes the temporary folder, even if this process is killed.
         drop(temporary.map(tempfile::TempDir::keep));
         let (cluster_folder, programs) = (folder.clone(), spec.programs.clone());
         let child = blocking(move || launch::start(&cluster_folder, &spec)).await?;
@@ -140,26 +140,26 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
-    /// Returns a client with all rights.
+    /// Returns a client of the API server with all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns the administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Returns a token of a service account that is valid for a week.
+    /// Returns a new token of a service account. The token is valid for a week.
     ///
     /// # Errors
-    /// If the API server refuses it.
+    /// If the API server refuses the request.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
-    /// Writes a kubeconfig for a process with the rights of a service account. It references a file with the token, as
-    /// in a pod.
+    /// Writes a kubeconfig with the rights of a service account, and returns its path. It refers to a file with the
+    /// token, as in a pod.
     ///
     /// # Errors
     /// If the API server refuses the token, or a file cannot be written.
@@ -176,26 +176,26 @@ impl Cluster {
         &self.folder
     }
 
-    /// Returns the path of a program that the options request (kubectl always is).
+    /// Returns the path of a program. The options must have requested it; kubectl is always available.
     ///
     /// # Errors
-    /// If it was not requested.
+    /// If the options did not request the program.
     pub fn program(&self, program: Program) -> Result<&Path, Error> {
         self.programs.path(program)
     }
 
-    /// Returns the path of helm 3 or 4, which the options must request.
+    /// Returns the path of helm 3 or 4, which the options must have requested.
     ///
     /// # Errors
-    /// If it was not requested.
+    /// If the options did not request this helm.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
 
-    /// Returns the path of kubectl.
+    /// Returns the path of kubectl, which every cluster has.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the folder was written without kubectl.
     pub fn kubectl(&self) -> Result<&Path, Error> {
         self.program(Program::Kubectl)
     }
@@ -209,49 +209,49 @@ impl Cluster {
         audit::read(&self.folder.audit_log(), since)
     }
 
-    /// Makes pods misbehave with a named rule, which is in effect on return. Replaces an earlier rule of that name.
+    /// Makes pods misbehave: sets the fault rule with this name, and waits until new pods follow it.
     ///
     /// # Errors
-    /// If the API server refuses, or the rule does not take effect in time.
+    /// If the API server refuses to store the rule.
     pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
         self.require_owned("making pods misbehave")?;
         faults::set(&self.client, name, Some(rule)).await
     }
 
-    /// Removes a rule; affected pods recover.
+    /// Removes the fault rule with this name. The pods that it affects recover.
     ///
     /// # Errors
-    /// If the API server refuses.
+    /// If the API server refuses to remove the rule.
     pub async fn remove_rule(&self, name: &str) -> Result<(), Error> {
-        self.require_owned("mending pods")?;
+        self.require_owned("removing a fault rule")?;
         faults::set(&self.client, name, None).await
     }
 
-    /// Kills a component (SIGKILL) and returns when it has exited.
+    /// Kills a component with SIGKILL and waits until it has exited.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run it.
+    /// If the supervisor does not respond, or does not run the component.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Kill(component)).await
     }
 
-    /// Freezes a component (SIGSTOP): its connections stay open without responses.
+    /// Freezes a component with SIGSTOP: its connections stay open, but it does not respond.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run it.
+    /// If the supervisor does not respond, or does not run the component.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Freeze(component)).await
     }
 
-    /// Continues a frozen component (SIGCONT).
+    /// Continues a frozen component with SIGCONT.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run it.
+    /// If the supervisor does not respond, or does not run the component.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Thaw(component)).await
     }
 
-    /// Starts a killed component again with the same command line; the API server is ready on return.
+    /// Starts a killed component again with the same command line. If it is the API server, waits until it is ready.
     ///
     /// # Errors
     /// If the supervisor does not respond, or the component does not start.
@@ -259,13 +259,13 @@ impl Cluster {
         self.send(Request::Start(component)).await
     }
 
-    /// Stops the control plane; the same as dropping it.
+    /// Drops this value, which stops a control plane of [`Cluster::start`].
     pub fn stop(self) {
         drop(self);
     }
 
     async fn send(&self, request: Request) -> Result<(), Error> {
-        self.require_owned("killing or freezing its programs")?;
+        self.require_owned("killing, freezing or restarting its programs")?;
         control::send(&self.folder, request).await
     }
 
@@ -285,7 +285,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
 }
 
-/// Runs a long blocking function outside of the async threads.
+/// Runs a long blocking function on a thread of its own, so that it does not block async tasks.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! The control plane's programs and their command lines, which are the same at every start of a cluster.
+//! The programs of a control plane and their command lines.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A long-running program of the control plane.
+/// A program that runs as long as the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
-    /// The API server's store.
+    /// etcd, the store of the API server.
     Etcd,
-    /// The API server.
+    /// kube-apiserver, the API server.
     Apiserver,
-    /// The controllers of Kubernetes.
+    /// kube-controller-manager, with the controllers of Kubernetes.
     ControllerManager,
-    /// The scheduler.
+    /// kube-scheduler, which assigns pods to nodes.
     Scheduler,
-    /// The simulated kubelets. A killed kwok blocks its successor for up to 40 s (node leases): a test can kill it to
-    /// simulate missing kubelets, but should not restart it.
+    /// kwok, which simulates the kubelets of all nodes. A test can kill it to simulate missing kubelets, but should not
+    /// restart it: the new kwok waits up to 40 s until the node leases of the killed one expire.
     Kwok,
 }
 
 impl Component {
-    /// Returns its program.
+    /// Returns the program of the component.
     pub fn program(self) -> Program {
         match self {
             Self::Etcd => Program::Etcd,
@@ -39,12 +39,12 @@ impl Component {
         }
     }
 
-    /// Returns its name in logs and kubeconfigs.
+    /// Returns the name of the component's log and kubeconfig, which is that of its program.
     pub fn name(self) -> &'static str {
         self.program().executable()
     }
 
-    /// Returns its arguments.
+    /// Returns the arguments of the component's command line.
     pub(crate) fn arguments(self, folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, Error> {
         Ok(match self {
             Self::Etcd => etcd(folder, ports),
@@ -56,7 +56,8 @@ impl Component {
     }
 }
 
-/// No fsync: the data does not outlive the folder, and tests on slow disks would only wait.
+/// Returns the arguments of etcd. It never calls fsync: a cluster's data need not survive a crash, and tests would wait
+/// for slow disks.
 fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
@@ -105,14 +106,14 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
         crate::audit::write_policy(folder, audit)?;
         arguments.push(flag("--audit-policy-file", &folder.audit_policy()));
         arguments.push(flag("--audit-log-path", &folder.audit_log()));
-        // In megabytes; a rotated log would lose entries that tests count.
+        // The limit is in megabytes and never reached: after a rotation, tests would miss earlier requests.
         arguments.push("--audit-log-maxsize=4096".into());
     }
     Ok(arguments)
 }
 
-/// All controllers except those that need real nodes or a cloud. The garbage collector is required: helm, Jobs and the
-/// operator's deletion depend on it. No serving port: nothing would use its certificate and kubeconfigs.
+/// Returns the arguments of kube-controller-manager. It runs all controllers except those that need real nodes or a
+/// cloud provider. It has no HTTPS port, because nobody connects to it.
 fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-controller-manager")),
@@ -133,7 +134,8 @@ fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     arguments
 }
 
-/// Also emulates the version: otherwise an older API server would refuse its watches of newer kinds (resource claims).
+/// Returns the arguments of kube-scheduler. It emulates the same version as the API server, because an older API server
+/// does not have all kinds that a newer scheduler watches (such as `ResourceClaim`s).
 fn scheduler(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-scheduler")),

@@ -1,9 +1,9 @@
-//! A short digest of contents.
+//! A short digest that identifies the content of files or settings.
 
 use sha2::{Digest, Sha256};
 
-/// Returns sixteen hexadecimal digits that identify a sequence of parts. The length of each part is included, so that
-/// different splits differ.
+/// Returns sixteen hexadecimal digits that identify a sequence of texts. The digest includes the length of each text,
+/// so that `ab`, `c` and `a`, `bc` have different digests.
 pub(crate) fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

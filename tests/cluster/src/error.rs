@@ -1,25 +1,25 @@
-//! The errors of a local control plane, with a hint for the user.
+//! The errors of a local control plane. Each message says what the user can do.
 
 use std::path::{Path, PathBuf};
 
-/// The errors of starting, controlling or stopping a local control plane.
+/// An error while a local control plane is started, controlled or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read, written, created or removed.
     #[error("cannot {action} {}: {reason}", path.display())]
     File {
-        /// The verb: `read`, `write`, `create` …
+        /// What was done with the file, as a verb such as `read` or `write`.
         action: &'static str,
-        /// The path.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The error of the operating system.
         reason: std::io::Error,
     },
-    /// A file of the cluster has an unexpected content.
-    #[error("{} is not a file this version wrote: {reason}; run `cluster down` on its folder and start anew", path.display())]
+    /// A file of the cluster cannot be parsed, for example because another version of this crate wrote it.
+    #[error("{} was not written by this version of `cluster`: {reason}; run `cluster down` on its folder and start anew", path.display())]
     Malformed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the parser.
         reason: String,
@@ -29,114 +29,115 @@ pub enum Error {
         "cannot build {program}: {reason}; install Go {needed} or newer (the `go` command must be on PATH), or put {program} itself on PATH"
     )]
     Go {
-        /// The first program that had to be built.
+        /// The name of the first program that must be built.
         program: String,
-        /// What was found instead.
+        /// Why Go cannot be used, such as its version.
         reason: String,
         /// The oldest Go version that `go.mod` allows.
         needed: String,
     },
     /// Python is missing, too old, or lacks its venv module.
     #[error(
-        "cannot make the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
+        "cannot create the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
     )]
     Python {
-        /// What was found instead.
+        /// Why Python cannot be used, such as its version.
         reason: String,
     },
-    /// `go build` or an installation failed.
+    /// `go build` failed, or an installation of Python packages.
     #[error("building {program} failed: {reason}\n{tail}")]
     Build {
-        /// The program.
+        /// The name of the program or environment that was built.
         program: String,
-        /// The reason of the failure.
+        /// Why the build failed, such as its exit status.
         reason: String,
-        /// The last lines of Go's output.
+        /// The last lines of the build's output.
         tail: String,
     },
     /// A program of the control plane did not start.
-    #[error("{component} did not come up: {reason}\n{tail}")]
+    #[error("{component} did not start: {reason}\n{tail}")]
     Boot {
-        /// The program or step.
+        /// The program that did not start, or the step of the start that failed.
         component: String,
-        /// The presumed reason.
+        /// The presumed reason of the failure.
         reason: String,
-        /// The last lines of its log.
+        /// The last lines of the program's log; empty if it has none.
         tail: String,
     },
-    /// There is no free block of ports.
+    /// All ports that clusters may use are taken.
     #[error(
-        "no free ports for another cluster on 127.0.0.1 between {first} and {last}: end some with `cluster down DIR`"
+        "no free ports for another cluster on 127.0.0.1 between {first} and {last}: stop a cluster with `cluster down DIR`"
     )]
     Ports {
-        /// The first checked port.
+        /// The first port of the searched range.
         first: u16,
-        /// The last checked port.
+        /// The last port of the searched range.
         last: u16,
     },
-    /// A folder contains files of others.
-    #[error("{} is neither empty nor a cluster's folder: name another one, nothing was touched", path.display())]
+    /// A folder contains files that do not belong to a cluster.
+    #[error("{} is neither empty nor the folder of a cluster, so it was not changed: name another folder", path.display())]
     Foreign {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// No cluster is running in the folder.
     #[error("no cluster runs in {}: start one with `cluster up {}`", path.display(), path.display())]
     NotRunning {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// The supervisor refused a request or did not respond.
-    #[error("the cluster's supervisor: {reason}")]
+    #[error("the cluster's supervisor failed: {reason}")]
     Supervisor {
-        /// Its response.
+        /// The supervisor's response, or why there is none.
         reason: String,
     },
-    /// The operation is not allowed on a cluster that was not started here.
-    #[error("{what} is not possible on an existing cluster that was not started here: run without KUBECONFIG")]
+    /// The operation is refused, because this crate did not start the cluster.
+    #[error("{what} is not possible on a cluster that `cluster` did not start: run without KUBECONFIG")]
     NotOwned {
-        /// The operation.
+        /// The operation, such as `reading the audit log`.
         what: &'static str,
     },
-    /// The options did not request a program.
-    #[error("{program} was not requested: add it to the programs in the options")]
+    /// The caller needs a program that the options did not request.
+    #[error("the cluster has no {program}, because its options do not request it: add it to `programs`")]
     NotAskedFor {
-        /// The program.
+        /// The name of the program.
         program: String,
     },
     /// A certificate could not be created.
-    #[error("cannot make the certificate {name}: {reason}")]
+    #[error("cannot create the certificate {name}: {reason}")]
     Certificate {
         /// The file name of the certificate.
         name: String,
-        /// The error of the library.
+        /// The error of the TLS library.
         reason: String,
     },
     /// The API server returned an error, or did not respond.
-    #[error("the API server, {action}: {reason}")]
+    #[error("{action} failed: {reason}")]
     Api {
-        /// The operation.
+        /// The operation, such as `writing the fault rule sync`.
         action: String,
-        /// Its response.
+        /// The message of the API server, or of the connection to it.
         reason: String,
     },
 }
 
 impl Error {
-    /// Wraps an error of the file system.
+    /// Returns a function that wraps an error of the operating system. `action` is a verb, such as `read`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |reason| Self::File { action, path, reason }
     }
 
-    /// Wraps an error of the kube client, without its debug output.
+    /// Returns a function that wraps an error of the kube client. `action` names the operation, such as `creating a
+    /// node`.
     pub(crate) fn api(action: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let action = action.into();
         move |error| Self::Api { action, reason: api_message(&error) }
     }
 }
 
-/// Returns the API server's message, without the debug text of kube's own `Display`.
+/// Returns the message of the API server alone; the text of `kube::Error` would add debug output.
 pub(crate) fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

@@ -1,4 +1,4 @@
-//! Writes fault rules and waits until they take effect.
+//! Writes fault rules into their ConfigMap, and waits until the supervisor applies them to new pods.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::waits::PREFIX;
 use crate::waits::rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE, Rule, digest};
 
-/// Sets or removes a named rule, and returns when new pods follow it.
+/// Sets the rule with this name, or removes it if `rule` is `None`. Waits until new pods follow the change.
 pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Result<(), Error> {
     let failed = |reason: String| Error::Api { action: format!("writing the fault rule {name}"), reason };
     let text = rule.map(serde_saphyr::to_string).transpose().map_err(|error| failed(error.to_string()))?;
@@ -30,7 +30,7 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     acknowledged.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Whether the current rules have been read.
+/// Returns a condition of the ConfigMap: the supervisor has read its current rules.
 fn are_in_effect() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));

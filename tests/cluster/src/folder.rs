@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// The folder of a cluster. All its paths are absolute.
+/// The folder of a cluster, with methods for the path of each file. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
 
@@ -17,58 +17,59 @@ impl Folder {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }
 
-    /// Returns the folder itself.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the file with the settings. It is written before anything starts, and marks a folder as a cluster's.
+    /// Returns the file with the cluster's settings. It is written before any program starts; a folder that contains it
+    /// belongs to a cluster.
     pub fn spec(&self) -> PathBuf {
         self.0.join("cluster.json")
     }
 
-    /// Returns the file with the running processes (IDs with start times) and ports.
+    /// Returns the file with the ports of the cluster, and the ID and start time of each running process.
     pub fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
 
-    /// Returns the supervisor's socket. It is accessed through `/proc/PID/cwd`, because a socket's path is limited to
-    /// 107 bytes.
+    /// Returns the supervisor's socket. Clients connect through `/proc/PID/cwd`, because the path of a socket may have
+    /// at most 107 bytes.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
 
-    /// Returns the administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.0.join("kubeconfig")
     }
 
-    /// Returns a component's kubeconfig.
+    /// Returns the path of a component's kubeconfig.
     pub fn kubeconfig_of(&self, component: &str) -> PathBuf {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
 
-    /// Returns a file of certificates and keys.
+    /// Returns the path of a certificate or key, such as `ca.crt`.
     pub fn pki(&self, file: &str) -> PathBuf {
         self.0.join("pki").join(file)
     }
 
-    /// Returns a component's log.
+    /// Returns the path of a component's log.
     pub fn log(&self, component: &str) -> PathBuf {
         self.0.join("logs").join(format!("{component}.log"))
     }
 
-    /// Returns the API server's audit log, with one JSON object per line.
+    /// Returns the path of the API server's audit log, which has one JSON object per line.
     pub fn audit_log(&self) -> PathBuf {
         self.0.join("audit.log")
     }
 
-    /// Returns the API server's audit policy.
+    /// Returns the path of the API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.0.join("audit-policy.yaml")
     }
 
-    /// Returns kwok's configuration with all stages.
+    /// Returns the path of kwok's configuration, which contains all stages.
     pub fn stages(&self) -> PathBuf {
         self.0.join("stages.yaml")
     }
@@ -78,7 +79,7 @@ impl Folder {
         self.0.join("etcd")
     }
 
-    /// Returns the folder with links to kubectl and helm, for PATH.
+    /// Returns the folder with links to kubectl and helm, which users add to PATH.
     pub fn bin(&self) -> PathBuf {
         self.0.join("bin")
     }
@@ -88,7 +89,8 @@ impl Folder {
         self.0.join("identities")
     }
 
-    /// Creates the folder and its subfolders; refuses one that contains other files.
+    /// Creates the folder and its subfolders, and removes the files of an earlier cluster. Refuses a folder that
+    /// contains other files.
     pub(crate) fn create(&self) -> Result<(), Error> {
         if self.0.exists() && !self.spec().exists() && !is_empty(&self.0)? {
             return Err(Error::Foreign { path: self.0.clone() });
@@ -98,14 +100,14 @@ impl Folder {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
-        // etcd warns if others may read its data, and keys are stored here as well.
+        // The folders contain keys and tokens, and etcd warns if other users may read its data.
         for part in [self.0.clone(), self.etcd(), self.0.join("pki"), self.identities()] {
             private(&part)?;
         }
         Ok(())
     }
 
-    /// Removes the files of a cluster, including logs; a folder without our mark is not changed.
+    /// Removes all files of a cluster, including its logs. Changes nothing in a folder that belongs to no cluster.
     pub(crate) fn wipe(&self) -> Result<(), Error> {
         if !self.spec().exists() {
             return Ok(());
@@ -120,7 +122,7 @@ impl Folder {
     }
 }
 
-/// The socket's name in the folder.
+/// The file name of the supervisor's socket in the cluster's folder.
 pub(crate) const SOCKET: &str = "control.sock";
 
 fn is_empty(path: &Path) -> Result<bool, Error> {

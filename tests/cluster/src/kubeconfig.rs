@@ -1,4 +1,4 @@
-//! Kubeconfigs with the API server's address and the client's identity.
+//! Writes kubeconfigs, and requests tokens of service accounts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,8 @@ use crate::ports::Ports;
 /// The lifetime of a service account's token in seconds: a week, longer than any demo.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 
-/// Writes the kubeconfig of a user with a client certificate. It is JSON, which is valid YAML.
+/// Writes the kubeconfig of the user of a client certificate. `certificate` is the name of its file without `.crt`. The
+/// kubeconfig is JSON, which is valid YAML.
 pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &str) -> Result<(), Error> {
     let cluster = json!({
         "server": format!("https://127.0.0.1:{}", ports.apiserver),
@@ -43,14 +44,14 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..Default::default() };
     let request = TokenRequest { spec: Some(spec), ..Default::default() };
-    let action = || format!("asking for a token of service account {namespace}/{account}");
+    let action = || format!("requesting a token of service account {namespace}/{account}");
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let status = answer.map_err(Error::api(action()))?.status;
     let missing = || Error::Api { action: action(), reason: "the response contains no token".into() };
     status.and_then(|status| status.token).ok_or_else(missing)
 }
 
-/// Writes a kubeconfig next to `token_file` for the API server of `base` with that token.
+/// Writes a kubeconfig to `path`: the API server of the kubeconfig `base`, with the token in `token_file`.
 pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
     let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
     let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;

@@ -1,7 +1,8 @@
-//! The part of a kubelet from which the API server reads pods' logs, for all nodes.
+//! The HTTPS endpoint of kubelets from which the API server reads the logs of pods. One endpoint serves all nodes.
 //!
-//! The log of a container is the annotation `kwok.osdpl.dev/log` of its pod, or a default line. The container `init` of
-//! a waiting pod logs its pending dependencies, like kubernetes-entrypoint.
+//! The log of a container is the annotation `kwok.osdpl.dev/log` of its pod, or a default line if there is none. The
+//! log of the container `init` of a waiting pod lists the pod's pending dependencies, as kubernetes-entrypoint prints
+//! them.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::waits::PREFIX;
 
-/// Serves until the process exits.
+/// Serves logs on this port until the process exits.
 pub(crate) async fn serve(folder: &Folder, port: u16, client: Client) -> Result<(), Error> {
     let path = folder.pki("kubelet.crt");
     let inner = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(Error::file("listen for", &path))?;
@@ -54,7 +55,7 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            // Ignores clients that do not use TLS.
+            // Wait for the next connection if the client does not use TLS.
             if let Ok((stream, address)) = self.inner.accept().await
                 && let Ok(stream) = self.acceptor.accept(stream).await
             {
@@ -68,7 +69,7 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// The supported options of a log request (`PodLogOptions`); `follow` ends at once.
+/// The options of a log request (`PodLogOptions`) that the endpoint supports. A request with `follow` ends at once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogOptions {
@@ -124,7 +125,8 @@ fn text(pod: &Pod, container: &str) -> String {
     }
 }
 
-/// Returns the last lines, limited to the first bytes, in the order in which a kubelet applies them.
+/// Returns the last `tail_lines` lines of a log, and of these the first `limit_bytes` bytes. A kubelet applies the
+/// limits in this order, too.
 fn cut(text: &str, options: &LogOptions) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let kept = lines.len().min(options.tail_lines.unwrap_or(usize::MAX));

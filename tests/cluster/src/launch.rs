@@ -1,4 +1,4 @@
-//! Starts and stops a supervisor from another process.
+//! Starts and stops the supervisor process of a cluster.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::folder::{Folder, tail};
 use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
-/// The timeout for stopping the programs.
+/// The timeout for the supervisor, and for each program, to exit.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A supervisor that stops when this value is dropped.
@@ -21,13 +21,13 @@ pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing the pipe stops it. Waiting makes sure that its programs have exited on return.
+        // The supervisor stops when this closes its pipe. It exits after its programs, so the wait is for them, too.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
 
-/// Starts a supervisor and waits until its cluster is up. Blocks for seconds.
+/// Starts a supervisor and waits until its cluster is up. Blocks the thread for some seconds.
 pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     folder.create()?;
     spec.write(folder)?;
@@ -40,7 +40,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(|error| failed(error.to_string()))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        // An unreadable report is treated as missing.
+        // If the report cannot be read, `line` is not valid JSON, which the match below treats as a failure.
         let _ = BufReader::new(output).read_line(&mut line);
     }
     match serde_json::from_str(&line) {
@@ -52,12 +52,12 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
         Err(_) => {
             let _ = child.kill();
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            Err(failed(format!("it ended with {status}")))
+            Err(failed(format!("it ended with {status} and reported no reason")))
         }
     }
 }
 
-/// Stops the cluster of a folder, if it runs, and removes its files. Returns whether it was running.
+/// Stops the cluster of a folder, if it is running, and removes the folder's files. Returns whether it was running.
 pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     let state = match State::read(folder) {
         Err(Error::NotRunning { .. }) => None,
@@ -69,7 +69,7 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
         if !state.supervisor.wait_until_gone(TIMEOUT) {
             state.supervisor.signal(Signal::KILL);
         }
-        // The kernel kills them together with their supervisor, except when they were frozen.
+        // Make sure that every program has exited, also if the supervisor did not end by itself.
         for process in state.components.values() {
             process.signal_group(Signal::KILL);
             process.wait_until_gone(TIMEOUT);
@@ -79,9 +79,11 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// Returns the `cluster` program: this one, or the one that cargo builds next to tests. Cargo does not build programs
-/// of a dependency, so this runs it once per process. If it is up to date, this takes a fraction of a second, and it
-/// avoids a supervisor that is older than the library.
+/// Returns the path of the program `cluster`: this program, or one that is built next to the running test.
+///
+/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. If the
+/// program is up to date, this takes a fraction of a second. It also makes sure that the supervisor is not older than
+/// this library.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {
@@ -95,15 +97,18 @@ fn program() -> Result<PathBuf, Error> {
     })
 }
 
-/// Builds `cluster` into the folder (`target/debug`) of `me`. The operator's package is listed as well, so that both
-/// are built once with the same features of their dependencies.
+/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The command also names the
+/// operator's package, so that cargo uses the features of dependencies that `make test` has already built.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
-    let profile =
-        me.ancestors().find(|folder| folder.join("deps").is_dir()).ok_or("not below cargo's target folder")?;
-    let target = profile.parent().ok_or("not below cargo's target folder")?;
+    let profile = me
+        .ancestors()
+        .find(|folder| folder.join("deps").is_dir())
+        .ok_or("this program is not in cargo's target folder")?;
+    let target = profile.parent().ok_or("this program is not in cargo's target folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // The variables that cargo sets for tests would make build scripts run again, now and in the next test run.
+    // Remove the variables that cargo sets for tests. With them, build scripts would run again now and in the next
+    // tests.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_") && !matches!(text.as_ref(), "CARGO_HOME" | "CARGO_TARGET_DIR") {
@@ -119,6 +124,6 @@ fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     if output.status.success() {
         Ok(profile.join("cluster"))
     } else {
-        Err(format!("cargo cannot build it: {}", String::from_utf8_lossy(&output.stderr)))
+        Err(format!("cargo build failed: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }

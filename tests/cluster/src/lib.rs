@@ -1,9 +1,9 @@
 //! A real Kubernetes control plane on this machine, without containers, for tests and the demo.
 //!
 //! etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real programs, built from their
-//! published Go modules ([`programs`]). kwok simulates the kubelets; this crate simulates the parts that kwok lacks:
-//! the waits before a pod starts, and logs. Everything listens on 127.0.0.1, several clusters can run at once, and all
-//! files of a cluster are in one folder ([`Folder`]).
+//! published Go modules ([`programs`]). kwok simulates the kubelets. This crate simulates what kwok lacks: the waits
+//! before a pod starts, and logs. All programs listen on 127.0.0.1. Several clusters can run at once. All files of a
+//! cluster are in one folder ([`Folder`]).
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), cluster::Error> {
@@ -18,49 +18,51 @@
 //! # }
 //! ```
 //!
-//! One supervisor process owns all programs of a cluster. It has a pipe from its caller and stops everything when the
-//! pipe is closed, which the kernel does even if the caller is killed. If the supervisor is killed, the kernel kills
-//! the programs. A cluster of [`Cluster::up`] (`cluster up`) has no such pipe and keeps running.
+//! One supervisor process owns all programs of a cluster. It has a pipe from its caller and stops all programs when the
+//! pipe is closed; the kernel closes the pipe even if the caller is killed. If the supervisor is killed, the kernel
+//! kills the programs. The supervisor of [`Cluster::up`] (`cluster up`) has no such pipe, so the cluster keeps running.
 //!
 //! # Waits
 //!
-//! A pod on a node is blocked until the dependencies of a kubelet and OpenStack-Helm's `kubernetes-entrypoint` are
-//! available: first its Secret and ConfigMap volumes, then every `DEPENDENCY_*` entry of its init containers, then the
-//! Secrets and ConfigMaps of its environment. A blocked pod has two annotations: `kwok.osdpl.dev/waits-in` (`volumes`,
-//! `init` or `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job
-//! openstack/keystone-db-sync`), and the status of a real one. `kwok.osdpl.dev/released=true` marks a released pod.
+//! The supervisor blocks a scheduled pod until the objects are available for which a real kubelet and OpenStack-Helm's
+//! `kubernetes-entrypoint` wait. These are, in this order: the Secrets and ConfigMaps of its volumes, every
+//! `DEPENDENCY_*` entry of its init containers, and the Secrets and ConfigMaps of its environment.
+//!
+//! A blocked pod has the status of a real one, and two annotations: `kwok.osdpl.dev/waits-in` (`volumes`, `init` or
+//! `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job openstack/keystone-db-sync`). A
+//! released pod has the annotation `kwok.osdpl.dev/released=true`.
 //!
 //! # Controlling pods
 //!
-//! Settings control the behaviour of pods: annotations or labels `kwok.osdpl.dev/SETTING`, in a template (that is,
-//! through a chart's values) or set on live pods, at any time. An annotation takes precedence over a label. Durations
-//! are in Go's format (`1.5s`).
+//! Settings control the behaviour of a pod. A setting is an annotation or label `kwok.osdpl.dev/SETTING`, in a pod
+//! template or on a running pod, at any time. An annotation takes precedence over a label. Durations are in Go's format
+//! (`1.5s`).
 //!
 //! | setting | value | effect |
 //! |---|---|---|
-//! | `behaviour` | – | works: Ready, or (restart policy other than Always) completed, after 0.2 s |
-//! | | `hang` | runs, and never becomes Ready or never completes |
+//! | `behaviour` | not set | works: after 0.2 s it is Ready or, with a restart policy other than Always, completed |
+//! | | `hang` | runs, but never becomes Ready and never completes |
 //! | | `creating` | stays in `ContainerCreating` |
 //! | | `image-pull-error` | stays in `ImagePullBackOff` |
 //! | | `crash-loop`, `fail` | fails: with restart policy Never the pod is `Failed`, else it restarts in `CrashLoopBackOff` with an increasing count |
 //! | | `fail-once` | fails once, then works; by restart in place or, with restart policy Never, in the Job's next pod |
 //! | `delay` | duration | runs this long before it is Ready or completes |
 //! | `ready` | `false` | runs but is not Ready; without the setting it is Ready again |
-//! | `restart-delay` | duration | time between restarts; 2 s |
-//! | `termination-delay` | duration | time between deletion and end; none |
-//! | `exit-code` | number | exit code of a failing container; 1 |
+//! | `restart-delay` | duration | time between restarts; the default is 2 s |
+//! | `termination-delay` | duration | time between deletion and end; the default is none |
+//! | `exit-code` | number | exit code of a failing container; the default is 1 |
 //! | `message` | text (annotation) | termination message of a failing container |
 //! | `log` | text (annotation) | log of every container of the pod |
 //!
-//! On a node, `kwok.osdpl.dev/ready=false` makes it and its pods `NotReady`.
+//! The label `kwok.osdpl.dev/ready=false` on a node makes the node and its pods `NotReady`.
 //!
-//! Fault rules ([`Rule`], [`Cluster::behaviour`]) control pods that can't be labelled in advance, such as those of a
-//! chart's hook Jobs. They are stored in the ConfigMap `kwok-faults` in `kube-system`: each key is a rule in YAML with
-//! `namespace`, `name` (a prefix), `labels`, and the settings above in camel case. Rules are applied to a pod before it
-//! is released.
+//! Fault rules ([`Rule`], [`Cluster::behaviour`]) control pods that a test can't label in advance, such as those of a
+//! chart's hook Jobs. They are stored in the ConfigMap `kwok-faults` in `kube-system`. Each key is a rule in YAML with
+//! `namespace`, `name` (a prefix), `labels`, and the settings above in camel case. The supervisor applies the rules to
+//! a pod before it releases the pod.
 //!
-//! Whole programs can be killed, frozen and restarted with [`Cluster::kill`], [`Cluster::freeze`],
-//! [`Cluster::thaw`] and [`Cluster::restart`].
+//! Tests can also kill, freeze and restart the programs of the control plane: see [`Cluster::kill`],
+//! [`Cluster::freeze`], [`Cluster::thaw`] and [`Cluster::restart`].
 
 mod audit;
 mod client;

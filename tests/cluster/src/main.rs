@@ -1,4 +1,4 @@
-//! `cluster`: manages local control planes from a shell.
+//! The command line program `cluster`: starts, stops and breaks local control planes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, supervisor};
 
-/// Prints a line; does not panic if the reader has closed the pipe.
+/// Prints a line to standard output. Unlike `println!`, it does not panic if the reader has closed the pipe.
 macro_rules! say {
     ($($argument:tt)*) => {
         drop(writeln!(std::io::stdout(), $($argument)*))
@@ -25,14 +25,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a cluster in a folder, which runs until `down`. Does nothing if it is running.
+    /// Start a cluster in a folder; it runs until `cluster down`. Does nothing if the folder's cluster is running.
     Up(Up),
     /// Stop the cluster of a folder and remove its files.
     Down {
         /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Print the environment for `eval`: KUBECONFIG, and PATH with kubectl and helm.
+    /// Print shell commands for `eval` that set KUBECONFIG, and add kubectl and helm to PATH.
     Env {
         /// The cluster's folder.
         folder: PathBuf,
@@ -47,27 +47,27 @@ enum Command {
         #[arg(long)]
         bare: bool,
     },
-    /// Find or build programs, and print their paths.
+    /// Find or build programs, and print the path of each.
     Programs {
-        /// The programs; defaults to those of the control plane.
+        /// The programs to find or build; by default those of the control plane.
         names: Vec<Program>,
     },
     /// Find or create the Python environment for testing the catalogue's programs, and print the path of its
     /// interpreter.
     Python,
-    /// Break or repair a program of the cluster.
+    /// Kill, freeze, continue or restart a program of the cluster.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,
-        /// The action.
+        /// What to do with the program.
         action: Action,
-        /// The component.
+        /// The program of the control plane.
         component: Component,
     },
     /// Run a cluster in this process until standard input is closed or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
-    /// Become a program that dies with its parent.
+    /// Replace this process by a program that the kernel kills when its parent exits.
     #[command(hide = true)]
     Exec {
         parent: i32,
@@ -81,39 +81,40 @@ enum Command {
 struct Up {
     /// The folder of the cluster; created if it does not exist.
     folder: PathBuf,
-    /// Programs in addition to those of the control plane.
+    /// A program to provide in addition to those of the control plane.
     #[arg(long = "with", value_name = "PROGRAM")]
     programs: Vec<Program>,
-    /// Number of simulated nodes, each with every role.
+    /// The number of simulated nodes. Each has the labels of every OpenStack role.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
     /// Write an audit log of every mutating request.
     #[arg(long)]
     audit: bool,
-    /// Audit reads of Secrets as well.
+    /// Write reads of Secrets into the audit log, too.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
     /// Use the cluster of this kubeconfig instead of starting one; `down` does not change it.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
-    /// Kubernetes minor version to emulate, such as 1.34.
+    /// The Kubernetes minor version that the control plane emulates, such as 1.34.
     #[arg(long, value_name = "VERSION")]
     emulated_version: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Action {
-    /// SIGKILL.
+    /// Kill it with SIGKILL.
     Kill,
-    /// SIGSTOP.
+    /// Stop it with SIGSTOP: its connections stay open, but it does not respond.
     Freeze,
-    /// SIGCONT.
+    /// Continue a frozen program with SIGCONT.
     Thaw,
-    /// Start it again with the same command line.
+    /// Start a killed program again with the same command line.
     Start,
 }
 
-// One thread: the kernel ties a program's lifetime to the thread that started it.
+// The supervisor starts programs on this single thread. The kernel kills a program when the thread that started it
+// exits.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run(Arguments::parse().command).await {

@@ -12,12 +12,13 @@ use crate::Program;
 pub const OPENSTACK_LABELS: [&str; 5] =
     ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
 
-/// A simulated node.
+/// A simulated node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
+    /// The name of the node.
     pub name: String,
-    /// Its labels, in addition to those that every kubelet sets (host name, architecture, operating system).
+    /// The labels of the node, in addition to those that every kubelet sets (host name, architecture, operating
+    /// system).
     pub labels: BTreeMap<String, String>,
 }
 
@@ -34,25 +35,25 @@ impl Node {
     }
 }
 
-/// The content of the API server's audit log. It always includes every mutating request.
+/// What the API server writes into its audit log, in addition to every mutating request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Includes reads of Secrets (`get`, `list`, `watch`).
+    /// Whether the log includes reads of Secrets (`get`, `list`, `watch`).
     pub secret_reads: bool,
 }
 
-/// The settings of a control plane. The default suits most tests.
+/// The settings of a control plane. The default has three nodes and no audit log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder. Defaults to a temporary one that is removed with the cluster.
+    /// The folder of the cluster's files. The default is a temporary one, which is removed with the cluster.
     pub folder: Option<PathBuf>,
     /// Programs in addition to those of the control plane, such as [`Program::Helm4`].
     pub programs: Vec<Program>,
-    /// The simulated nodes.
+    /// The nodes that the cluster simulates.
     pub nodes: Vec<Node>,
-    /// Audit logging; off by default.
+    /// What the audit log contains; `None` means no audit log.
     pub audit: Option<Audit>,
-    /// The Kubernetes minor version to emulate, such as `1.34`; its own by default.
+    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. The default is its own version.
     pub emulated_version: Option<String>,
     /// The kubeconfig of a cluster to use instead of starting one.
     pub existing: Option<PathBuf>,
@@ -72,22 +73,22 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Adds programs.
+    /// Adds programs to those that the cluster provides.
     #[must_use]
     pub fn with_programs(mut self, programs: &[Program]) -> Self {
         self.programs.extend_from_slice(programs);
         self
     }
 
-    /// Enables audit logging.
+    /// Makes the API server write an audit log with this content.
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
         self
     }
 
-    /// Uses the cluster of `KUBECONFIG`, if it is set. This is never the default, because users may have set the
-    /// variable to an important cluster.
+    /// Uses the cluster of the environment variable `KUBECONFIG` if it is set. This is never the default, because the
+    /// variable may name an important cluster.
     #[must_use]
     pub fn or_existing(mut self) -> Self {
         let path = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty());

@@ -1,4 +1,5 @@
-//! Keys and certificates of a cluster, created at every start and stored in its folder only.
+//! Creates the keys and certificates of a cluster. They are new at every start, and stored only in the cluster's
+//! folder.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -7,7 +8,7 @@ use rcgen::{
 use crate::Error;
 use crate::folder::{Folder, write_private};
 
-/// The names of the API server, for pods and for this crate.
+/// The names in the API server's certificate: those that pods use, and those that local clients use.
 const API_SERVER_NAMES: [&str; 7] = [
     "127.0.0.1",
     "10.96.0.1",
@@ -18,8 +19,8 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// Client certificates: file name, user, group. kwok acts on every kind of object, like kubelets and controllers
-/// together, and therefore is an administrator.
+/// The client certificates: file name, user, group. kwok is an administrator, because it writes objects of many kinds
+/// as kubelets and controllers do.
 const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),
@@ -29,7 +30,7 @@ const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("seed", "seed", Some("system:masters")),
 ];
 
-/// Creates the CA, all certificates, and the service accounts' key pair.
+/// Creates the CA, all certificates, and the key pair that signs the tokens of service accounts.
 pub(crate) fn write(folder: &Folder) -> Result<(), Error> {
     let key = key_pair("ca")?;
     let mut params = CertificateParams::default();

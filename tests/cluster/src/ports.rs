@@ -1,4 +1,4 @@
-//! Free ports on the loopback interface, so that several clusters can run at once.
+//! Finds free ports on the loopback interface, so that several clusters can run at once.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -7,34 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Below Linux' ephemeral range (32768 …), so that no outgoing connection can take a port between the check and the
-/// program's bind.
+/// The first port of the searched range. The range is below Linux' ephemeral ports (32768 …). So no outgoing connection
+/// can take a port after this program has found it free and before a component listens on it.
 const FIRST: u16 = 20_000;
-/// The number of blocks of [`PORTS`] ports to check.
+/// The number of blocks of ports in the searched range.
 const BLOCKS: u16 = 1_000;
+/// The number of ports in a block: the ports of one cluster.
 const PORTS: u16 = 4;
 
 /// The ports of a cluster, all on 127.0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
-    /// etcd for its client, the API server.
+    /// The port of etcd to which the API server connects.
     pub etcd: u16,
-    /// etcd for its peers, although there are none.
+    /// The port of etcd for other members, which etcd opens although there are none.
     pub etcd_peer: u16,
-    /// The API server.
+    /// The HTTPS port of the API server.
     pub apiserver: u16,
-    /// The part of a kubelet from which the API server reads pods' logs.
+    /// The HTTPS port from which the API server reads the logs of pods, as from a kubelet.
     pub kubelet: u16,
 }
 
-/// Ports, with a lock that other clusters respect while this value exists.
+/// The ports of a cluster. While this value exists, a file lock keeps other clusters from using them.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub ports: Ports,
     _lock: Option<File>,
 }
 
-/// Finds a block of free ports, starting at a position that depends on `seed`.
+/// Finds and locks a block of free ports. The search starts at a block that depends on `seed`.
 pub(crate) fn claim(seed: u32) -> Result<Claim, Error> {
     let start = u16::try_from(seed % u32::from(BLOCKS)).unwrap_or_default();
     for step in 0..BLOCKS {
@@ -53,8 +54,8 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Returns `Err` if another cluster holds the block; `Ok(None)` if locks are not available (another user's folder) and
-/// only a check of the ports is possible.
+/// Locks the block that begins with this port. Returns an error if another cluster has locked it. Returns `None` if the
+/// file cannot be created, because the folder belongs to another user; then the caller can only check the ports.
 fn lock(first: u16) -> Result<Option<File>, std::fs::TryLockError> {
     let folder = std::env::temp_dir().join("local-control-plane-ports");
     if std::fs::create_dir_all(&folder).is_err() {

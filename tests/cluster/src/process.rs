@@ -1,4 +1,4 @@
-//! Processes identified by ID and start time: an ID alone may be reused.
+//! Processes, identified by ID and start time: the kernel may use the ID of an exited process again.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-/// A process: its ID and start time, which together are never reused while the machine runs.
+/// A process: its ID and start time. No two processes have both in common until the machine restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// The process ID; also the ID of its process group, since every program leads its own.
@@ -17,36 +17,36 @@ pub struct Process {
 }
 
 impl Process {
-    /// Finds a running process; `None` if it has exited.
+    /// Returns the running process with this ID, or `None` if it has exited.
     pub fn find(pid: u32) -> Option<Self> {
         let pid = i32::try_from(pid).ok()?;
         Some(Self { pid, started: started(pid)? })
     }
 
-    /// Whether this process is still running. A zombie is not.
+    /// Whether this process is still running. A zombie counts as exited.
     pub fn is_alive(&self) -> bool {
         started(self.pid) == Some(self.started)
     }
 
-    /// Sends a signal to the process and its group, if it is still the same process.
+    /// Sends a signal to the process and its group, unless the process has exited.
     pub fn signal_group(&self, signal: Signal) {
         if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
-            // The group may be empty by now, which is fine.
+            // An error means that all processes of the group have exited in the meantime.
             let _ = kill_process_group(pid, signal);
         }
     }
 
-    /// Sends a signal to the process only, if it is still the same process.
+    /// Sends a signal only to the process itself, unless it has exited.
     pub fn signal(&self, signal: Signal) {
         if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Waits until it has exited, for processes that are not children. Returns `false` after the timeout.
+    /// Waits until the process has exited, which need not be a child of this one. Returns `false` after the timeout.
     pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
-        // Opened before the identity check, so that it refers to this process.
+        // Open the handle before the check of the start time. If the process is alive then, the handle refers to it.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
         if !self.is_alive() {
             return true;
@@ -62,12 +62,13 @@ impl Process {
     }
 }
 
-/// Returns the start time of a running process that is not a zombie.
+/// Returns the start time of a process, or `None` if it has exited or is a zombie.
 fn started(pid: i32) -> Option<u64> {
     start_time(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Parses the fields after the command, which is in parentheses and may contain anything.
+/// Returns the start time in a line of `/proc/PID/stat`, or `None` for a zombie. The command in parentheses may contain
+/// any character, so fields are counted from its end.
 fn start_time(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     if matches!(fields.first(), Some(&("Z" | "X"))) {
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn waits_for_a_process_that_is_not_reaped() {
-        // It exits when its input is closed.
+        // `cat` exits when its standard input is closed.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let process = Process::find(child.id()).unwrap();
         assert!(!process.wait_until_gone(Duration::ZERO));
@@ -112,6 +113,9 @@ mod tests {
         child.wait().unwrap();
         assert!(process.wait_until_gone(Duration::ZERO));
         let other = Process { started: process.started + 1, ..Process::find(std::process::id()).unwrap() };
-        assert!(other.wait_until_gone(Duration::ZERO), "a namesake is not waited for");
+        assert!(
+            other.wait_until_gone(Duration::ZERO),
+            "a process with the same ID and another start time counts as exited"
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! The programs of a control plane: found in the cache, found in PATH with a suitable version, or built from their
-//! published Go modules.
+//! Provides the programs of a control plane: from the cache, from PATH if the version is suitable, or by building them
+//! from their published Go modules.
 //!
-//! The cache is outside of any clone (`$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else `~/.cache/osdpl`), with one
-//! folder per program. A folder's name contains a key of `go.mod`, `go.sum`, the build flags and Go's version. It is
-//! renamed into place when the program is complete, so interrupted builds are ignored and concurrent builds do not mix.
+//! The cache is a folder outside of any clone: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else `~/.cache/osdpl`. It
+//! has one folder per program, whose name contains a digest of `go.mod`, `go.sum`, the build flags and Go's version. A
+//! build gets this name only when it is complete, so that nobody uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,34 +26,34 @@ pub(crate) use recipe::Recipe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {
-    /// The API server's store.
+    /// etcd, the store of the API server.
     Etcd,
-    /// The API server.
+    /// kube-apiserver, the API server.
     KubeApiserver,
-    /// The controllers of Kubernetes: Deployments, Jobs, the garbage collector …
+    /// kube-controller-manager, with the controllers of Kubernetes: Deployments, Jobs, the garbage collector …
     KubeControllerManager,
-    /// Assigns pods to nodes.
+    /// kube-scheduler, which assigns pods to nodes.
     KubeScheduler,
-    /// Simulates the kubelets.
+    /// kwok, which simulates the kubelets.
     Kwok,
-    /// The command line of Kubernetes.
+    /// kubectl, the command line of Kubernetes.
     Kubectl,
-    /// helm 4.
+    /// helm, major version 4.
     #[value(name = "helm4")]
     #[serde(rename = "helm4")]
     Helm4,
-    /// helm 3.
+    /// helm, major version 3.
     #[value(name = "helm3")]
     #[serde(rename = "helm3")]
     Helm3,
 }
 
 impl Program {
-    /// The programs of a control plane, without helm.
+    /// The programs of every control plane, and kubectl.
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
-    /// Every program.
+    /// Every program that this crate can provide.
     pub const ALL: [Self; 8] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -65,7 +65,7 @@ impl Program {
         Self::Helm3,
     ];
 
-    /// Returns the name of its executable file. Both versions of helm are called `helm`, as users and scripts expect.
+    /// Returns the name of the program's executable file, which is `helm` for both versions of helm.
     pub fn executable(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -89,7 +89,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// The paths of the requested programs.
+/// The paths of the programs that the caller requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs(BTreeMap<Program, PathBuf>);
 
@@ -97,7 +97,7 @@ impl Programs {
     /// Returns the path of a program.
     ///
     /// # Errors
-    /// If it was not requested.
+    /// If the caller did not request the program.
     pub fn path(&self, program: Program) -> Result<&Path, Error> {
         let path = self.0.get(&program).map(PathBuf::as_path);
         path.ok_or_else(|| Error::NotAskedFor { program: program.to_string() })
@@ -110,7 +110,7 @@ impl Programs {
 }
 
 impl Programs {
-    /// Links kubectl and helm into the folder's `bin` under their usual names; helm is helm 4 if both are requested.
+    /// Creates links to kubectl and helm in the folder's `bin`. `helm` is helm 4 if both versions are requested.
     pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
         let has_helm4 = self.0.contains_key(&Program::Helm4);
         for (program, path) in self.iter() {
@@ -123,7 +123,7 @@ impl Programs {
             };
             for name in names {
                 let link = folder.bin().join(name);
-                // Replaces an older link.
+                // Remove the link of an earlier call, which may point to another version.
                 let _ = std::fs::remove_file(&link);
                 std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
             }
@@ -132,14 +132,15 @@ impl Programs {
     }
 }
 
-/// Finds or builds `wanted` and reports every build with `report`. Blocks, for minutes on a new machine, otherwise for
-/// milliseconds. A second caller waits for the builds of the first one.
+/// Finds or builds the programs `wanted`, and calls `report` with the progress of each build. Builds block the thread
+/// for minutes. If another process builds the same program, waits for its result.
 ///
-/// The cache comes first, because it has exactly the tested version; then PATH, with the same minor version (etcd:
-/// 3.5.13 or newer, older ones have no watch progress). Go is only needed if something must be built.
+/// A program in the cache takes precedence, because it has exactly the tested version. A program in PATH must have the
+/// same minor version (etcd: 3.5.13 or newer, because older ones report no watch progress). Go is only needed for a
+/// build.
 ///
 /// # Errors
-/// If the toolchain is missing or a build fails.
+/// If Go is missing or too old for a necessary build, or a build fails.
 pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();
@@ -163,7 +164,7 @@ pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<P
     Ok(Programs(found))
 }
 
-/// Prints progress on standard error, one line per step.
+/// Prints the progress of a build as one line to standard error. Callers pass this function to [`ensure`].
 pub fn print_progress(progress: &Progress) {
     eprintln!("{progress}");
 }

@@ -1,4 +1,4 @@
-//! The two files that the processes and users of a cluster share.
+//! Two files in a cluster's folder: its settings (`cluster.json`), and its running processes (`state.json`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,27 +13,28 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::{Error, Programs};
 
-/// The settings; written by the process that starts the supervisor.
+/// The settings of a cluster. The process that starts the supervisor writes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub programs: Programs,
     pub nodes: Vec<Node>,
     pub audit: Option<Audit>,
     pub emulated_version: Option<String>,
-    /// Stop when standard input is closed, that is, when the caller exits.
+    /// Whether the supervisor stops when its standard input is closed, that is, when the caller exits.
     pub attached: bool,
-    /// Remove the folder at the end.
+    /// Whether the supervisor removes the folder when it stops.
     pub temporary: bool,
-    /// The kubeconfig of an existing cluster; then there is no supervisor and no state.
+    /// The kubeconfig of an existing cluster that is used instead of starting one. Then there is no supervisor and no
+    /// `state.json`.
     pub existing: Option<PathBuf>,
 }
 
-/// The running processes; written by the supervisor.
+/// The running processes of a cluster. The supervisor writes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub supervisor: Process,
     pub ports: Ports,
-    /// Every component is ready.
+    /// Whether the start is complete: nodes are Ready and pods can be created.
     pub ready: bool,
     pub components: BTreeMap<Component, Process>,
 }
@@ -53,14 +54,14 @@ impl State {
         read(folder, &folder.state())
     }
 
-    /// Writes a temporary file and renames it, so that readers never see an incomplete file.
+    /// Writes `state.json`. Writes a temporary file first and renames it, so that readers never see an incomplete file.
     pub fn write(&self, folder: &Folder) -> Result<(), Error> {
         let new = folder.path().join("state.json.new");
         write_private(&new, format!("{:#}\n", serde_json::json!(self)))?;
         std::fs::rename(&new, folder.state()).map_err(Error::file("write", &folder.state()))
     }
 
-    /// Returns the state of a cluster whose supervisor is running.
+    /// Reads the state of a cluster. Returns an error if its supervisor is not running.
     pub fn of_running(folder: &Folder) -> Result<Self, Error> {
         let state = Self::read(folder)?;
         if state.supervisor.is_alive() { Ok(state) } else { Err(Error::NotRunning { path: folder.path().into() }) }

@@ -1,8 +1,8 @@
-//! kwok's configuration: the behaviour of simulated kubelets, assembled from the files in `stages/`.
+//! Writes kwok's configuration, which defines how simulated kubelets behave, from the files in `stages/`.
 //!
-//! kwok has only one kind of configuration, the Stage, without shared parts. So the expression of all pod stages
-//! (`pod.jq`) and their common status (`pod-status.tpl`) are separate files, which replace their names with a dollar
-//! sign.
+//! kwok's configuration is a list of Stages, which cannot share texts. So the jq expression and the status that several
+//! stages of pods need are in files of their own (`pod.jq`, `pod-status.tpl`). In `pod.yaml`, placeholders such as
+//! `$POD_STATUS` stand for them.
 
 use crate::Error;
 use crate::folder::Folder;
@@ -11,21 +11,23 @@ use crate::ports::Ports;
 const STAGES: [&str; 3] =
     [include_str!("../stages/node.yaml"), include_str!("../stages/pod.yaml"), include_str!("../stages/service.yaml")];
 
-/// Placeholders on a line of their own; the file's lines are inserted with the same indentation.
+/// Placeholders that are a line of their own, each with the content of its file. The content replaces the line and gets
+/// the line's indentation.
 const TEMPLATES: [(&str, &str); 3] = [
     ("$POD_DEFAULTS", include_str!("../stages/pod-defaults.tpl")),
     ("$POD_STATUS", include_str!("../stages/pod-status.tpl")),
     ("$NODE_STATUS", include_str!("../stages/node-status.tpl")),
 ];
 
-/// Placeholders inside a line, with a jq file and the function to call; replaced by that program as a quoted string.
+/// Placeholders inside a line: each with a jq file and the function of this file to call. A quoted jq program replaces
+/// the placeholder.
 const QUERIES: [(&str, &str, &str); 3] = [
     ("$POD_ACTION", include_str!("../stages/pod.jq"), "action"),
     ("$POD_DELAY", include_str!("../stages/pod.jq"), "delay"),
     ("$NODE_ACTION", include_str!("../stages/node.jq"), "action"),
 ];
 
-/// Writes the configuration for kwok.
+/// Writes kwok's configuration into the cluster's folder.
 pub(crate) fn write(folder: &Folder, ports: Ports, kubernetes_version: &str) -> Result<(), Error> {
     let path = folder.stages();
     std::fs::write(&path, configuration(ports, kubernetes_version)).map_err(Error::file("write", &path))
@@ -54,7 +56,7 @@ fn template(line: &str) -> Vec<String> {
     }
 }
 
-/// Returns a jq program on one line as a JSON string, which is a valid YAML string.
+/// Returns a jq program that calls `function`, as one line in JSON quotes, which is also valid YAML.
 fn query(program: &str, function: &str) -> String {
     let lines = program.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let joined: Vec<&str> = lines.collect();

@@ -1,5 +1,5 @@
-//! The supervisor process of a cluster. It starts the programs, handles its control socket, and stops them when
-//! requested or when its caller exits. If the supervisor is killed, the kernel kills the programs.
+//! The supervisor process of a cluster. It starts the programs and responds to requests on its control socket. It stops
+//! the programs after a signal, or when its caller exits. If the supervisor is killed, the kernel kills the programs.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -25,20 +25,21 @@ mod volumes;
 
 use children::Children;
 
-/// The messages of the supervisor to its caller on standard output, one JSON object per line, until the cluster is up.
+/// The one message of the supervisor to its caller, as a line of JSON on standard output: whether the cluster has
+/// started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
-    /// The cluster is up.
+    /// The cluster has started, and pods can be created.
     Ready,
-    /// The cluster does not start; the text of the error.
+    /// The cluster did not start; contains the text of the error.
     Failed(String),
 }
 
 /// Runs the cluster of a folder until it is stopped. Returns the exit code.
 pub async fn run(folder: &Folder) -> u8 {
-    // Its own session, so that Ctrl-C in the caller's terminal only affects the caller. Fails for a process that leads
-    // a group already, which is not in the terminal's group either.
+    // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
+    // ignored: it means that this process already leads a process group, which Ctrl-C does not reach either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -72,7 +73,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
 }
 
 fn clean_up(folder: &Folder, spec: &Spec) {
-    // Missing files need no removal.
+    // Errors are ignored: a file that cannot be removed usually does not exist.
     let _ = std::fs::remove_file(folder.state());
     let _ = std::fs::remove_file(folder.socket());
     if spec.temporary {
@@ -82,11 +83,11 @@ fn clean_up(folder: &Folder, spec: &Spec) {
 }
 
 fn report(report: &Report) {
-    // The caller may have exited; there is no other receiver.
+    // An error is ignored: it means that the caller has exited.
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 
-/// The reasons to stop: a signal, or the caller has closed the pipe.
+/// Tells the supervisor when to stop: after a signal, or when the caller has closed the pipe.
 pub(crate) struct StopSignal {
     reasons: mpsc::Receiver<()>,
     is_due: bool,
@@ -104,7 +105,7 @@ impl StopSignal {
             });
         }
         if attached {
-            // A thread, because a read of tokio's standard input cannot be cancelled.
+            // Read on a thread of its own, because tokio cannot cancel a read of standard input.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
@@ -113,7 +114,7 @@ impl StopSignal {
         Ok(Self { reasons, is_due: false })
     }
 
-    /// Waits for a reason to stop; returns at once after that.
+    /// Waits until the supervisor must stop. Later calls return at once.
     pub async fn wait(&mut self) {
         if !self.is_due {
             self.reasons.recv().await;
@@ -122,34 +123,35 @@ impl StopSignal {
     }
 }
 
-/// Asks the kernel to kill this process when the supervisor dies, and executes the program. This hidden subcommand
-/// starts every program; it returns only on failure.
+/// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. The
+/// supervisor starts every program through this function. It returns only on failure.
 ///
-/// The kernel ties this to the *thread* that started the process; the supervisor has only one that does.
+/// The kernel kills the process when the *thread* that started it exits. The supervisor starts all processes on its
+/// main thread, which lives as long as the supervisor.
 pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    // The parent died before the line above: no process would ever stop this one.
+    // If the supervisor exited before the request above, the kernel would never kill this process.
     if rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
         return std::io::Error::other("the supervisor has exited");
     }
     std::process::Command::new(program).args(arguments).exec()
 }
 
-/// Opens a log for appending.
+/// Opens a log file for appending, and creates it if necessary.
 fn log_file(path: &Path) -> Result<File, Error> {
     OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("open", path))
 }
 
-/// Returns this process for the state file.
+/// Returns the ID and start time of the supervisor itself, for the state file.
 fn myself() -> Result<Process, Error> {
     let found = Process::find(std::process::id());
-    found.ok_or_else(|| Error::Supervisor { reason: "cannot read its own /proc entry; is /proc mounted?".into() })
+    found.ok_or_else(|| Error::Supervisor { reason: "it cannot read its own entry in /proc: mount /proc".into() })
 }
 
-/// Returns the content of the state file for the given children.
+/// Returns the content of the state file: the supervisor, the ports and the running children.
 fn state(children: &Children, ready: bool) -> Result<State, Error> {
     Ok(State { supervisor: myself()?, ports: children.ports, ready, components: children.processes() })
 }

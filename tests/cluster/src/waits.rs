@@ -1,13 +1,12 @@
-//! The waits of a kubelet and of `kubernetes-entrypoint`.
+//! Makes simulated pods wait for the same objects as a real kubelet and OpenStack-Helm's `kubernetes-entrypoint`.
 //!
-//! Simulated init containers succeed at once, which would hide an essential behaviour of OpenStack-Helm: the init
-//! container `init` blocks each pod until its dependencies are available, and a real kubelet blocks each pod whose
-//! Secrets or ConfigMaps are missing. This program watches these dependencies and releases a scheduled pod with an
-//! annotation that kwok's stages read. Nothing is polled: every change is evaluated at once. It also applies fault
-//! rules to pods before it releases them.
+//! A real kubelet does not start a pod whose Secrets or ConfigMaps are missing. In OpenStack-Helm's pods, the init
+//! container `init` runs `kubernetes-entrypoint`, which waits until the pod's dependencies are available. kwok
+//! simulates neither. So this module watches these objects and releases each scheduled pod with an annotation, without
+//! which kwok's stages do not start it. Before the release, it applies fault rules to the pod.
 //!
-//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions; `watch` and this file use
-//! the API.
+//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions. Only this file, `watch` and
+//! `events` send requests to the API server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,15 +31,15 @@ mod world;
 use rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE};
 use world::{Touched, World};
 
-/// The prefix of every annotation and label that controls pods and nodes.
+/// The prefix of every annotation and label that controls simulated pods and nodes.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
-/// The number of concurrent patches: enough for a burst of pods, without overloading the API server.
+/// The maximum number of concurrent patches of pods. It protects the API server when many pods are released at once.
 const PATCHES: usize = 32;
-/// The delay of the next evaluation after a failed patch. Usually the API server was unavailable or busy, and no watch
-/// reports its recovery.
+/// The delay between a failed patch and the next evaluation. Usually the API server is unavailable or busy, and no
+/// event reports its recovery.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Watches and evaluates until the process exits.
+/// Watches the cluster and releases pods until the process exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
     let mut writer = ResultWriter {
@@ -60,7 +59,7 @@ pub(crate) async fn run(client: Client) {
                 touched.all = true;
             }
         }
-        // A burst is evaluated once.
+        // Take all pending changes before the evaluation, so that a burst of changes is evaluated only once.
         while let Some(Some(change)) = changes.next().now_or_never() {
             world.apply(change, &mut touched);
         }
@@ -71,12 +70,13 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes results to pods, each once.
+/// Writes the results of evaluations into the annotations of pods, and each result only once.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<String>,
-    /// The last patch by the object's uid: evaluations repeat until the watch returns the change.
+    /// The last patch of each object, by uid. Until the watch reports a patch, evaluations return the same result
+    /// again; the comparison with this patch avoids a second request.
     sent: HashMap<String, Value>,
 }
 
@@ -101,7 +101,7 @@ impl ResultWriter {
     fn new_patch(&mut self, uid: &str, annotations: evaluate::Annotations) -> Option<Value> {
         let annotations: HashMap<String, Option<String>> =
             annotations.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
-        // The uid protects a newer pod of the same name.
+        // With the uid, the API server refuses the patch if a newer pod has the same name.
         let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
         let is_new = self.sent.get(uid) != Some(&patch);
         is_new.then(|| {
@@ -125,7 +125,7 @@ impl ResultWriter {
                     eprintln!("cannot patch {name}: {}", crate::error::api_message(&error));
                 }
                 tokio::time::sleep(RETRY_DELAY).await;
-                // The receiver exists as long as the process.
+                // The send cannot fail: the receiver exists until the process exits.
                 let _ = sender.send(uid);
             }
         });

@@ -1,4 +1,4 @@
-# The report of a simulated kubelet about its node: $NODE_ACTION in the stages.
+# Decides which condition Ready a simulated kubelet writes for its node. Replaces $NODE_ACTION in node.yaml.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 def observed: [.status.conditions[]? | select(.type == "Ready") | .status][0] // "";

@@ -1,7 +1,7 @@
-# The next action of a simulated kubelet for a pod, and its delay. Joined to one line, it replaces $POD_ACTION and
-# $POD_DELAY in the stages' selectors and delays.
+# Decides what a simulated kubelet does next with a pod, and after which delay. This program, joined to one line,
+# replaces $POD_ACTION (which calls `action`) and $POD_DELAY (which calls `delay`) in pod.yaml.
 
-# A setting of the simulation, from an annotation or else a label.
+# Returns a setting of the pod, such as `behaviour`: from an annotation, else from a label.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 
@@ -9,7 +9,7 @@ def condition($type): [.status.conditions[]? | select(.type == $type) | .status]
 
 def restarts: [.status.containerStatuses[]?.restartCount] | max // 0;
 
-# The state of the pod: ready, running (but not ready), the reason why its first container waits, or new.
+# Returns the state of the pod: ready, running (but not ready), the reason why its first container waits, or new.
 def observed:
   .status.containerStatuses[0].state as $state
   | if condition("Ready") == "True" then "ready"
@@ -17,10 +17,11 @@ def observed:
     elif $state.waiting then $state.waiting.reason
     else "new" end;
 
-# Job pods end; all others keep running.
+# Whether the pod ends by itself, like those of Jobs. Pods with the restart policy Always keep running.
 def ends: (.spec.restartPolicy // "Always") != "Always";
 
-# Pods without a fault: started at once, or after running for `delay`.
+# Returns the next action for a pod that works. With the setting `delay`, it first runs for this time without being
+# Ready.
 def works:
   observed as $at
   | if ends then
@@ -37,8 +38,8 @@ def action:
   observed as $at
   | steer("behaviour") as $behaviour
   | if .metadata.deletionTimestamp then
-      # Grace 0 means that the deletion only waits for finalizers. A second delete would be by name, and could hit
-      # the next pod of a StatefulSet.
+      # With grace period 0, the deletion waits only for finalizers. kwok would delete the pod again by its name, and
+      # could delete the next pod of a StatefulSet, which has the same name.
       (if .metadata.deletionGracePeriodSeconds == 0 then "none" else "delete" end)
     elif (.spec.nodeName // "") == "" or .status.phase == "Succeeded" or .status.phase == "Failed" then "none"
     elif steer("released") != "true" then

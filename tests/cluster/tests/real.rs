@@ -1,4 +1,4 @@
-//! Tests of the control plane itself: real processes, real API server.
+//! Tests of this crate's control plane with its real processes and the real API server.
 
 #[path = "real/help.rs"]
 mod help;

@@ -1,4 +1,4 @@
-//! Reads credentials and the files of pods, which must change only on request.
+//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of them.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,12 @@ use super::manual_install::ManualRelease;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// Texts by object and key.
+/// The content of Secrets and `ConfigMap`s: the text of each key, by `NAMESPACE/NAME KEY`.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {
-    /// Checks that every adopted credential has the running value, and that there are no others.
+    /// Checks that osdpl adopted exactly the credentials in `adopted_credentials.yaml`, each with the value that the
+    /// manually installed cloud uses.
     pub async fn check_adopted_credentials(&self, cloud: &[ManualRelease]) {
         let mut expected: BTreeMap<String, BTreeMap<String, String>> =
             osdpl_values::yaml::parse("adopted_credentials.yaml", include_str!("adopted_credentials.yaml")).unwrap();
@@ -29,7 +30,8 @@ impl World {
         assert_eq!(adopted.collect::<BTreeMap<_, BTreeMap<_, _>>>(), expected);
     }
 
-    /// Returns the content of the charts' Secrets and ConfigMaps.
+    /// Returns the content of the Secrets and ConfigMaps of charts: all in the test's namespaces except for helm's
+    /// records and the objects of osdpl.
     pub async fn texts(&self) -> Texts {
         let secrets = Api::<Secret>::all(self.client.clone()).list(&ListParams::default().labels("owner!=helm")).await;
         let maps = Api::<ConfigMap>::all(self.client.clone()).list(&ListParams::default()).await;
@@ -49,7 +51,8 @@ impl World {
     }
 }
 
-/// Returns the lines that differ between two states, each with its key; `-` marks old lines and `+` new ones.
+/// Returns the lines that differ between two reads of the charts' Secrets and `ConfigMap`s.
+/// Each begins with the object and the key; `-` marks an old line and `+` a new one.
 pub fn changed_lines(before: &Texts, after: &Texts) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let lines = |texts: &Texts, key: &String| -> Vec<String> {

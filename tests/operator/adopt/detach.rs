@@ -1,4 +1,4 @@
-//! Detaching: first one release, then all of them. Plain helm can manage each release afterwards.
+//! `osdpl detach` for one release, then for all. Afterwards a user can upgrade each release with plain helm.
 
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_values::{Path, get};
@@ -10,11 +10,11 @@ use crate::operator::Operator;
 use crate::world::World;
 
 impl World {
-    /// Detaches one release, and then the others.
+    /// Detaches memcached first and then all other releases, and upgrades a detached release with plain helm each time.
     pub async fn detach_one_then_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (memcached, keystone) = (one("memcached"), one("keystone"));
-        // Detach one release; helm manages it again while the others stay managed.
+        // The user can upgrade memcached with plain helm again, while osdpl still manages the other releases.
         self.osdpl(&["detach", "--namespace", &self.namespace, "memcached"]);
         let is_unmanaged =
             |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
@@ -23,7 +23,7 @@ impl World {
         let is_observed = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").revision == Some(2) && cloud.is_ready()).then_some(())
         };
-        self.until("its next revision is observed and ignored", is_observed).await;
+        self.until("the operator reports memcached's manual revision 2 and is Ready", is_observed).await;
 
         self.detach_all(options, cloud, operator).await;
         let mut before = self.merged_values(keystone);
@@ -36,11 +36,12 @@ impl World {
         }
     }
 
-    /// Detaches the whole cloud after checking the plan: nothing is uninstalled, upgraded or restarted.
+    /// Detaches all releases. Checks that the plan announces this, and that no release is uninstalled, upgraded or
+    /// restarted.
     async fn detach_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let helm_list = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, helm_list());
-        // Without a running operator the plan of the deletion can be inspected.
+        // A running operator would delete the resource before `osdpl plan` can print the plan of the deletion.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

@@ -1,4 +1,4 @@
-//! A cloud that was installed manually is adopted without a restart, managed by the operator, and detached again.
+//! osdpl adopts a cloud that a user installed with plain helm, upgrades two of its releases, and detaches it again.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs `osdpl adopt` for the running cloud and returns the file that it wrote.
+    /// Runs `osdpl adopt` for the manually installed cloud and returns the file with the resource that it wrote.
     fn describe(&self, options: &InstallOptions, cloud: &[ManualRelease]) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
         let (path, charts) = (file.display().to_string(), options.charts.display().to_string());
@@ -46,7 +46,7 @@ impl World {
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Adopts all releases, some of them first.
+    /// Adopts keystone and mariadb while the cloud is paused, then all other releases.
     async fn adopt_all(&self, cloud: &[ManualRelease]) {
         let is_reported = |cloud: &OpenStackDeployment| {
             let child = cloud.child("keystone");
@@ -58,7 +58,7 @@ impl World {
         self.osdpl(&["adopt", "--namespace", &self.namespace, "--all"]);
         self.patch(json!({"paused": false})).await;
         let ready = self.until_ready().await;
-        assert_eq!(ready.annotations().get(ADOPT), None, "the annotation is consumed");
+        assert_eq!(ready.annotations().get(ADOPT), None, "the operator removes the annotation after the adoption");
         for one in cloud {
             let child = ready.child(one.release());
             assert!(child.ready && child.revision == Some(1) && child.changes.is_empty(), "{}: {child:?}", one.name);
@@ -67,7 +67,8 @@ impl World {
         assert_eq!(again, "already managed by osdpl, nothing to do: keystone (revision 1)\n");
     }
 
-    /// Checks the operator's first upgrades of releases with passwords: only the requested values change.
+    /// Upgrades the adopted keystone and mariadb with changed values. Checks that only these values change and that all
+    /// passwords stay.
     async fn check_first_upgrades(&self, cloud: &[ManualRelease]) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (keystone, mariadb) = (one("keystone"), one("mariadb"));
@@ -104,7 +105,7 @@ impl World {
         assert_eq!(
             (values, self.merged_values(mariadb)),
             (identity, database),
-            "templates see the same values except for the requested change"
+            "the upgrade changes the values that the spec sets, and no others"
         );
         let lines = changed_lines(&texts, &self.texts().await);
         let expected = [
@@ -117,14 +118,14 @@ impl World {
         self.check_restarted_pods(&pods).await;
     }
 
-    /// Checks that only the pods of upgraded releases were replaced, and that they lost the settings of the manual helm
-    /// run.
+    /// Checks that the upgrades replaced only pods of keystone and mariadb, and that keystone's new pods lack the
+    /// annotation that the manual install set.
     async fn check_restarted_pods(&self, pods: &BTreeSet<(String, String)>) {
         let api = self.api::<Deployment>().get("keystone-api").await.unwrap().spec.unwrap().template.metadata.unwrap();
         let annotations = api.annotations.unwrap_or_default();
         assert!(
             !annotations.contains_key("example.org/by"),
-            "an annotation of the manual helm run that no layer sets is removed: {annotations:?}"
+            "the upgrade removes the annotation that only the manual install set: {annotations:?}"
         );
         let now = self.pods().await;
         let others: Vec<_> =
@@ -132,7 +133,7 @@ impl World {
         assert_eq!(others, Vec::<&(String, String)>::new(), "pods of other releases are not restarted");
         assert!(
             pods.iter().any(|pod| is_of(&pod.0, &["keystone"]) && !now.contains(pod)),
-            "keystone restarts with the new file"
+            "keystone restarts with the new keystone.conf"
         );
     }
 }
@@ -141,7 +142,7 @@ fn is_of(pod: &str, releases: &[&str]) -> bool {
     releases.iter().any(|release| pod.starts_with(&format!("{release}-")))
 }
 
-/// Installs manually, adopts, upgrades and detaches a cloud.
+/// Installs a cloud with plain helm, then adopts, upgrades and detaches it with osdpl.
 fn adopt_and_detach(name: &str, options: &InstallOptions) {
     run_test(name, async |world| {
         let cloud = world.read_manual_releases(options);
@@ -151,7 +152,7 @@ fn adopt_and_detach(name: &str, options: &InstallOptions) {
         let (pods, texts) = (world.pods().await, world.texts().await);
         let values: Vec<_> = cloud.iter().map(|one| world.merged_values(one)).collect();
         let file = world.describe(options, &cloud);
-        assert!(world.labels_on_records().await.is_empty(), "osdpl adopt without releases writes nothing");
+        assert!(world.labels_on_records().await.is_empty(), "osdpl adopt without releases labels no record");
         world.run_kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
         world.adopt_all(&cloud).await;
         world.check_adopted_credentials(&cloud).await;
@@ -172,7 +173,7 @@ fn adopts_and_detaches_a_manual_install_without_restarts() {
     adopt_and_detach("adopt", &InstallOptions { helm: 4, charts: stand_ins(), only: &[] });
 }
 
-/// The operator's upgrades are the first that use server-side apply.
+/// Helm 3 installs with client-side apply; the operator's upgrades are the first that use server-side apply.
 #[test]
 fn adopts_from_helm_3_upgrades_with_helm_4_and_detaches() {
     let only = &["mariadb", "rabbitmq", "memcached", "keystone", "placement"];

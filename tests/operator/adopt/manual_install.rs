@@ -1,4 +1,4 @@
-//! Installs a cloud manually: with plain helm and its own values.
+//! Installs a cloud as a user would: with plain helm and the values in `manual_install.yaml`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,17 +21,17 @@ const PASSWORD_SUFFIX: &str = "by-hand";
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManualRelease {
-    /// The name of the release.
+    /// The name of the helm release, which may differ from the catalogue's.
     pub name: String,
-    /// The chart; defaults to the name of the release.
+    /// The name of the chart; the default is the name of the release.
     chart: Option<String>,
-    /// The namespace, if not that of the test.
+    /// The namespace of the release; the default is the namespace of the test.
     pub namespace: Option<String>,
     pub values: Values,
 }
 
 impl ManualRelease {
-    /// Returns the name of the release in the catalogue.
+    /// Returns the name that the catalogue has for the release, which is that of its chart.
     pub fn release(&self) -> &str {
         self.chart.as_ref().unwrap_or(&self.name)
     }
@@ -45,18 +45,18 @@ impl ManualRelease {
     }
 }
 
-/// The cloud to install, its charts and the helm version.
+/// The options of a manual install: the helm version, the charts and the releases.
 pub struct InstallOptions {
-    /// Helm's major version.
+    /// The major version of helm that installs the cloud.
     pub helm: u8,
     /// The folder of the charts.
     pub charts: PathBuf,
-    /// The releases by their names in the catalogue; all if empty.
+    /// The releases to install, by their names in the catalogue; empty means all.
     pub only: &'static [&'static str],
 }
 
 impl InstallOptions {
-    /// Returns the path of a chart: a folder, or an archive of any version.
+    /// Returns the path of a chart: the folder `NAME`, or the archive `NAME-VERSION.tgz` of any version.
     pub fn chart(&self, name: &str) -> PathBuf {
         let folder = self.charts.join(name);
         if folder.is_dir() {
@@ -73,7 +73,7 @@ impl InstallOptions {
 }
 
 impl World {
-    /// Returns the releases of the cloud.
+    /// Returns the releases in `manual_install.yaml` that the options select.
     pub fn read_manual_releases(&self, options: &InstallOptions) -> Vec<ManualRelease> {
         let text = include_str!("manual_install.yaml").replace("NAMESPACE", &self.namespace);
         let mut all: Vec<ManualRelease> = osdpl_values::yaml::parse("manual_install.yaml", &text).unwrap();
@@ -81,7 +81,7 @@ impl World {
         all
     }
 
-    /// Installs all releases at once; pods wait for their dependencies.
+    /// Runs `helm install` for all releases at once. Their pods wait for each other as upstream's charts define.
     pub async fn install_manually(&self, options: &InstallOptions, cloud: &[ManualRelease]) {
         let metadata = json!({"name": format!("{}{SECOND_NAMESPACE}", self.namespace), "labels": {TEST_LABEL: "true"}});
         let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Installs a release that the catalogue does not know.
+    /// Installs the release `blog`, whose chart is not in the catalogue.
     pub fn install_stranger(&self, options: &InstallOptions) {
         let folder = self.folder.path().join("blog");
         std::fs::create_dir_all(folder.join("templates")).unwrap();
@@ -123,7 +123,7 @@ impl World {
         helm
     }
 
-    /// Upgrades a release manually with the installed chart and one more options.
+    /// Runs `helm upgrade` for a release with the same chart, its previous values and one changed value (`--set`).
     pub fn upgrade_manually(&self, options: &InstallOptions, one: &ManualRelease, set: &str) {
         let mut helm = self.helm_of(options.helm, one);
         let helm =
@@ -132,8 +132,8 @@ impl World {
         assert!(output.status.success(), "{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns the values for templates of the newest revision: values merged over the chart's defaults, without
-    /// nulls.
+    /// Returns the values that the templates of the newest revision got: the release's values merged over the chart's
+    /// defaults, without nulls and empty maps.
     pub fn merged_values(&self, one: &ManualRelease) -> Values {
         let output =
             self.helm_of(4, one).args(["get", "values", &one.name, "--all", "--output", "json"]).output().unwrap();
@@ -144,7 +144,7 @@ impl World {
     }
 }
 
-/// Removes nulls and maps that contain nothing else: templates treat both as missing.
+/// Removes nulls and empty maps, also maps that contain only nulls: templates treat all of them as missing.
 fn remove_nulls(values: &mut Values) {
     values.values_mut().filter_map(Value::as_object_mut).for_each(remove_nulls);
     values.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));

@@ -1,4 +1,4 @@
-//! Releases that are upgraded manually while paused, and then resumed.
+//! A user upgrades a paused release with the files of `osdpl render`. After the pause the operator finds it in sync.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs the commands that `osdpl render` writes for a release.
+    /// Writes the files of a release with `osdpl render` and runs their `install.sh`.
     fn install_rendered(&self, release: &str) {
         let folder = self.folder.path().join("manual");
         let path = folder.display().to_string();
@@ -24,7 +24,7 @@ impl World {
         assert!(output.contains("with the real credentials"), "{output}");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
-        // Programs under their usual names, as in a user's PATH.
+        // `install.sh` runs helm and kubectl by these names; the test's programs have longer file names.
         let programs = self.folder.path().join("programs");
         std::fs::create_dir(&programs).unwrap();
         for (name, program) in
@@ -66,7 +66,7 @@ fn a_manual_upgrade_during_a_pause_is_in_sync_after_it() {
             let child = cloud.child("memcached");
             (child.revision == Some(2) && child.message.starts_with("paused")).then_some(())
         };
-        world.until("the release waits with the manual change", is_upgraded_manually).await;
+        world.until("memcached is still paused after the manual upgrade to revision 2", is_upgraded_manually).await;
         let pods = world.pods().await;
         spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
         world.apply(&spec).await;
@@ -75,7 +75,7 @@ fn a_manual_upgrade_during_a_pause_is_in_sync_after_it() {
         assert_eq!(
             world.helm_runs().iter().filter(|run| run.release() == "memcached").count(),
             1,
-            "helm ran only for the install"
+            "the operator ran helm for memcached only once, to install it"
         );
     });
 }

@@ -1,4 +1,5 @@
-//! Releases that another tool manages, and releases that differ from the desired state.
+//! osdpl refuses to adopt a release that Flux or Argo CD manages. It adopts a release that differs from the desired
+//! state, but upgrades it only after approval.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
@@ -23,7 +24,7 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         let until_message = async |text: &'static str| {
             world.until(text, |cloud| cloud.child("memcached").message.contains(text).then(|| cloud.clone())).await
         };
-        // No other tool manages it yet.
+        // The release has no label of Flux or Argo CD yet: osdpl offers to adopt it.
         until_message("it would change conf.memcached.memory").await;
         sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
@@ -31,13 +32,18 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "--all"]);
         assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
         let cloud = world.deployments().get(NAME).await.unwrap();
-        assert_eq!(cloud.annotations().get(ADOPT), None, "no annotation is left that would adopt it later");
+        assert_eq!(
+            cloud.annotations().get(ADOPT),
+            None,
+            "the refused command must not set the annotation: the operator would adopt the release later"
+        );
         world.annotate(ADOPT, json!("memcached")).await;
         let refused = until_message("is labelled for HelmRelease caches/caches").await;
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert!(world.labels_on_records().await.is_empty());
 
-        // Both in one patch: otherwise it would be unmanaged for a moment and be adopted.
+        // One patch replaces Flux's labels by Argo CD's annotation. Between two patches the release would have no
+        // owner, and the operator would adopt it.
         let argo = json!({"metadata": {
             "labels": {flux[0]: null, flux[1]: null},
             "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},

@@ -1,4 +1,4 @@
-//! The difference that `osdpl adopt` shows for a release, and the result of its upgrade.
+//! `osdpl adopt` shows which objects the upgrade of an adopted release changes; the upgrade then does exactly this.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +12,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns a modified chart: its pods have a longer grace period, and it has one more object.
+    /// Returns a copy of the chart memcached with another termination grace period of its pods, and with one more
+    /// object, the `ConfigMap` notes.
     fn changed_memcached(&self) -> PathBuf {
         let folder = self.folder.path().join("changed/memcached");
         std::fs::create_dir(self.folder.path().join("changed")).unwrap();
@@ -66,16 +67,19 @@ fn upgrade_matches_the_shown_difference_after_adoption() {
         let is_waiting = |cloud: &osdpl_core::api::OpenStackDeployment| {
             cloud.child("memcached").message.contains("waits for approval").then_some(())
         };
-        world.until("its upgrade waits for approval", is_waiting).await;
+        world.until("memcached's upgrade waits for approval", is_waiting).await;
         assert_eq!(
             (world.helm_runs().len(), world.pods().await),
             (0, pods.clone()),
-            "nothing changes without approval"
+            "the operator neither runs helm nor restarts pods before the approval"
         );
 
         world.osdpl(&["approve"]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
-        assert!(world.api::<ConfigMap>().get_opt("notes").await.unwrap().is_none(), "the object is removed");
-        assert!(!pods.is_empty() && world.pods().await.is_disjoint(&pods), "its pods are recreated");
+        assert!(
+            world.api::<ConfigMap>().get_opt("notes").await.unwrap().is_none(),
+            "the upgrade removes the ConfigMap notes"
+        );
+        assert!(!pods.is_empty() && world.pods().await.is_disjoint(&pods), "the upgrade recreates memcached's pods");
     });
 }

@@ -1,5 +1,5 @@
-//! Charts of other projects next to a small cloud: their controllers and CRDs, but nothing that depends on their
-//! webhooks, which do not respond here.
+//! Services whose charts come from other projects (cert-manager, Rook, …), next to a small cloud. Simulated pods run no
+//! webhooks, so the test installs only charts whose objects need none.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::pool::SYSTEM;
 use crate::world::{World, run_test};
 
-/// Services whose objects need no webhook, each with the release of its controller.
+/// The services that become ready without a webhook: each with the release of its controller.
 pub(super) const INSTALLABLE: [(&str, &str); 7] = [
     ("cert_manager", "cert-manager"),
     ("external_secrets", "external-secrets"),
@@ -26,7 +26,7 @@ pub(super) const INSTALLABLE: [(&str, &str); 7] = [
     ("valkey_operator", "valkey-operator"),
 ];
 
-/// Services that do not become ready without running programs, with the reason.
+/// The services that cannot become ready on simulated nodes: each with the reason.
 pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
     (
         "cortex",
@@ -41,7 +41,7 @@ const CERTIFICATES: (&str, [&str; 2]) =
     ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
 
 impl World {
-    /// Waits until helm has installed a release, as long as releases make progress.
+    /// Waits until helm has installed a release. The timeout starts again whenever a release makes progress.
     async fn until_installed(&self, release: &str) {
         let mut steps_before = 0;
         loop {
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// Creates the Secrets of a program that does not run here.
+    /// Creates the Secrets that mariadb-operator's certificate controller would create; simulated pods run no programs.
     async fn create_certificates(&self, (namespace, names): (&str, [&str; 2])) {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         for name in names {
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// Installs the operator's own chart with the additional rights for these services.
+    /// Upgrades the operator's own chart so that it grants the rights that these services need (`rbac.services`).
     pub(super) fn grant_rights(&self, services: &[&str]) {
         let cluster = self.cluster();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
@@ -81,7 +81,7 @@ impl World {
 }
 
 #[test]
-#[ignore = "needs the charts of other projects, too: CHARTS=DIR cargo test --test operator all_services -- --ignored"]
+#[ignore = "needs the charts of OpenStack-Helm and of other projects: CHARTS=DIR cargo test --test operator all_services -- --ignored"]
 fn installs_charts_of_other_projects() {
     let charts = charts();
     run_test("other-projects", async |world| {
@@ -99,7 +99,7 @@ fn installs_charts_of_other_projects() {
         world.check_single_revision(&status);
         for application in core.into_iter().chain(INSTALLABLE.map(|(_, release)| release)) {
             let has_components = status.health.get(application).is_some_and(|components| !components.is_empty());
-            assert!(has_components, "{application} has no component: {:?}", status.health.keys());
+            assert!(has_components, "the status has no component of {application}, only of {:?}", status.health.keys());
         }
         assert!(operator.stop().await.success());
         world.grant_rights(&[]);

@@ -1,4 +1,5 @@
-//! The services of these clouds: all of the catalogue, except for those listed here with the reason.
+//! The services that the clouds of `all_services` contain: all of the catalogue, except for the ones that are listed
+//! here with the reason.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,29 +13,30 @@ use osdpl_lint::Input;
 use super::other_projects::{INSTALLABLE, NOT_INSTALLABLE};
 use super::{CLOUDS, CloudSettings, shipped};
 
-/// Services of upstream's charts that no cloud has, with the reason.
+/// The services of upstream's charts that no test cloud contains: each with the reason.
 const EXCLUDED: [(&str, &str); 6] = [
-    ("ceph_adapter_rook", "it would write the same objects as the operator"),
+    ("ceph_adapter_rook", "it would write the same Secrets and ConfigMaps for Ceph clients as the operator"),
     ("ceph_client", "it would run a second Ceph in the cloud"),
     ("ceph_mon", "it would run a second Ceph in the cloud"),
     ("ceph_osd", "it would run a second Ceph in the cloud"),
     ("ceph_provisioners", "it would run a second Ceph in the cloud"),
-    ("mariadb_cluster", "current releases of mariadb-operator have no such kind"),
+    ("mariadb_cluster", "its chart uses an API that current releases of mariadb-operator no longer have"),
 ];
 
-/// Whether all releases of a service come from another project than `OpenStack-Helm`; `other_projects.rs` tests
-/// these.
+/// Whether all charts of a service come from another project than `OpenStack-Helm`. `other_projects.rs` tests these
+/// services.
 fn is_foreign_project(catalog: &Catalog, service: &str) -> bool {
     let releases = &catalog.services[service].releases;
     releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
 }
 
-/// Whether the clouds exclude a service.
+/// Whether no test cloud contains this service: it is in `EXCLUDED` or comes from another project.
 pub(super) fn is_excluded(catalog: &Catalog, service: &str) -> bool {
     EXCLUDED.iter().any(|(name, _)| *name == service) || is_foreign_project(catalog, service)
 }
 
-/// Returns the services whose rights the operator's chart ships but does not grant by default.
+/// Returns the given services that need additional rights: the operator's chart contains them in `rbac/`, but grants
+/// them only on request.
 pub(super) fn granted(services: &BTreeSet<String>) -> Vec<String> {
     let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl/rbac");
     services.iter().filter(|service| rights.join(format!("{service}.yaml")).is_file()).cloned().collect()
@@ -44,7 +46,7 @@ fn spec(settings: &CloudSettings, catalog: &Catalog) -> OpenStackDeploymentSpec 
     serde_json::from_value(settings.spec(catalog)).unwrap()
 }
 
-/// Returns the selection for a cloud.
+/// Returns the services and releases that the spec of a test cloud selects from the catalogue.
 pub(super) fn selection(settings: &CloudSettings, catalog: &Catalog) -> Selection {
     select("cloud", "openstack", &spec(settings, catalog), catalog)
 }
@@ -71,7 +73,10 @@ fn every_service_is_included_or_excluded_with_a_reason() {
         );
     }
     let known = |name: &&str| catalog.services.contains_key(*name);
-    assert!(EXCLUDED.iter().map(|(name, _)| name).chain(&other_projects).all(known), "a listed name is not a service");
+    assert!(
+        EXCLUDED.iter().map(|(name, _)| name).chain(&other_projects).all(known),
+        "EXCLUDED, INSTALLABLE or NOT_INSTALLABLE names a service that is not in the catalogue"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Ceph objects that another owner created with the same content, as in an adopted cloud.
+//! osdpl uses Ceph objects that someone else created, if they have the desired content. Such objects exist in adopted
+//! clouds.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -27,13 +28,17 @@ fn watches_equal_foreign_objects_and_replaces_deleted_ones() {
         world.apply(&spec).await;
         world.until_ready().await;
         let secret = world.api::<Secret>().get(keyring).await.unwrap();
-        assert!(secret.labels().is_empty(), "the object keeps its owner: {:?}", secret.labels());
+        assert!(secret.labels().is_empty(), "osdpl must not label an object of another owner: {:?}", secret.labels());
 
         let since = now();
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;
-        assert_eq!(world.secrets_read_since(since), [""; 0], "the content comes from a watch");
+        assert_eq!(
+            world.secrets_read_since(since),
+            [""; 0],
+            "the operator knows the content from a watch and gets no Secret individually"
+        );
 
         world.api::<Secret>().delete(keyring, &DeleteParams::default()).await.unwrap();
         let is_ours = |found: Option<&Secret>| {

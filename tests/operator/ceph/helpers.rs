@@ -10,7 +10,7 @@ use super::{BACKUP, CINDER, FSID, GLANCE, NEWER, SECRET, SHARES};
 use crate::world::World;
 
 impl World {
-    /// Writes the Secret that describes Ceph, with these changes; null removes a key.
+    /// Writes the Secret that describes Ceph: default keys with these changes. A null removes a key.
     pub async fn describe_ceph(&self, changes: Value) {
         let mut data = json!({
             "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
@@ -32,41 +32,45 @@ impl World {
         };
     }
 
-    /// Returns the key and the keyring in a Secret for the charts.
+    /// Returns the texts `key` and `keyring` in a Secret that osdpl writes for a chart.
     pub async fn keyring(&self, name: &str) -> (String, String) {
         let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
         (text("key"), text("keyring"))
     }
 
-    /// Returns the annotation with which a workload's pods restart when Ceph's files change.
+    /// Returns the annotation `osdpl.dev/ceph` of a Deployment's pod template. When Ceph's files change, osdpl changes
+    /// it to restart the pods.
     pub async fn ceph_annotation(&self, deployment: &str) -> String {
         let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
         template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
     }
 
-    /// Returns the releases for which helm was started since the first `count` runs.
+    /// Returns the release of each helm run after the first `count` runs, sorted.
     pub fn upgraded_since(&self, count: usize) -> Vec<String> {
         let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
         names.sort();
         names
     }
 
-    /// Checks that no key is in a ConfigMap, a pod, or values; the end of the test checks everything else.
+    /// Checks that no Ceph key is in a ConfigMap, a pod, or the values of these releases.
     pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
         for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
             for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
-                assert!(!format!("{:?}", map.data).contains(key), "a key in ConfigMap {}", map.name_any());
+                assert!(!format!("{:?}", map.data).contains(key), "ConfigMap {} contains a Ceph key", map.name_any());
             }
             for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
                 assert!(
                     !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
-                    "a key in {}",
+                    "pod {} contains a Ceph key",
                     pod.name_any()
                 );
             }
             for release in releases {
-                assert!(!self.helm_values(release).to_string().contains(key), "a key in the values of {release}");
+                assert!(
+                    !self.helm_values(release).to_string().contains(key),
+                    "the values of {release} contain a Ceph key"
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::cloud::{services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns the output and the exit code of `osdpl diff`.
+    /// Runs `osdpl diff` as the user of the kubeconfig `reader`. Returns its output and exit code.
     fn diff(&self, reader: &Path, arguments: &[&str]) -> (String, Option<i32>) {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
         let cache = self.folder.path().join("cache").display().to_string();

@@ -12,7 +12,7 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Writes a file with the resource and this spec.
+    /// Writes a file with an `OpenStackDeployment` that has this spec, and returns its path.
     pub fn file(&self, spec: &Value) -> PathBuf {
         let file = self.folder.path().join("change.yaml");
         let object = json!({
@@ -23,8 +23,8 @@ impl World {
         file
     }
 
-    /// Returns a kubeconfig of a user who may only read these resources in the test's namespace, and deployments
-    /// everywhere.
+    /// Creates an account that may only read these resources and `OpenStackDeployment`s in the test's namespace.
+    /// Returns its kubeconfig.
     pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});
@@ -54,15 +54,16 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
+/// The resources that `osdpl plan` reads in the namespace of a cloud.
 pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
-/// Checks that commands of an account with read access name what they could not read.
+/// Checks that `osdpl plan` and `osdpl why` work with read access only, and name what they could not read.
 async fn check_commands_with_read_access(world: &World, reader: &Path) {
     let ready = world.plan_as(reader, &[]);
     assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
     assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
-    assert!(ready.contains("is forbidden: User"), "the refused reads are listed: {ready}");
+    assert!(ready.contains("is forbidden: User"), "the plan lists the reads that the API server refused: {ready}");
     assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
     let why = World::run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
     assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
@@ -96,9 +97,12 @@ fn plan_checks_a_change_with_read_access_only() {
         let plan = world.plan_as(&reader, &["-f", file]);
         let memcached = "memcached      deployed         helm upgrade --install: its inputs changed\n";
         assert!(plan.contains(memcached), "{plan}");
-        assert!(plan.contains("changes conf.memcached.memory\n"), "only the paths are printed: {plan}");
+        assert!(
+            plan.contains("changes conf.memcached.memory\n"),
+            "without --values, the plan prints only the paths of changed values: {plan}"
+        );
         let hooks = "rabbitmq       deployed         helm upgrade --install: its inputs changed\n";
-        assert!(plan.contains(hooks), "with the same images, Jobs of hooks are kept: {plan}");
+        assert!(plan.contains(hooks), "the plan deletes no Jobs, because the images did not change: {plan}");
         let plan = world.plan_as(&reader, &["-f", file, "--values"]);
         assert!(plan.contains("changes conf.memcached.memory: 300 (new)\n"), "{plan}");
         let password = "changes endpoints.oslo_db.auth.admin.password: ";
@@ -119,7 +123,7 @@ fn plan_checks_a_change_with_read_access_only() {
             "Once it is applied, changes wait for approval: osdpl approve -n {} {NAME} {hash}\n",
             world.namespace
         );
-        assert!(plan.ends_with(&line), "the operator has the same hash {hash}: {plan}");
+        assert!(plan.ends_with(&line), "osdpl plan must print the target hash of the operator, {hash}: {plan}");
         assert!(world.plan_as(&reader, &[]).ends_with(&line.replace("Once it is applied, changes", "Changes")));
     });
 }
@@ -139,7 +143,10 @@ fn names_refused_reads_and_a_foreign_catalogue() {
             assert!(text.contains(&refused), "{text}");
         }
         assert!(!text.contains("jobs.batch is forbidden") && text.contains("osdpl status"), "{text}");
-        assert!(!text.contains("extraRules"), "this remedy is for the operator only: {text}");
+        assert!(
+            !text.contains("extraRules"),
+            "extraRules grants rights only to the operator, so it does not help this user: {text}"
+        );
 
         let newer = crate::approval::newer_catalogue(world);
         let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);

@@ -8,7 +8,7 @@ use crate::cloud::services;
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs kubectl with the plugin and its completions in its PATH.
+    /// Runs kubectl with osdpl in PATH, as the plugin and as the program that completes its arguments.
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
         if !folder.exists() {
@@ -49,7 +49,11 @@ fn kubectl_plugin_completes_and_survives_closed_pipes() {
         assert_eq!(world.candidates(&["pl"]), ["plan", ":4"]);
         assert_eq!(world.candidates(&["plan", "--of"]), ["--offline", ":4"]);
         assert_eq!(world.candidates(&["plan", "--output", ""]), ["table", "json", ":4"]);
-        assert_eq!(world.candidates(&["plan", "-f", ""]), [":0"], "the shell's own file names");
+        assert_eq!(
+            world.candidates(&["plan", "-f", ""]),
+            [":0"],
+            "kubectl leaves the completion of file names to the shell"
+        );
         let all = world.candidates(&[""]);
         assert!(all.contains(&"status".to_owned()) && !all.contains(&"exec-helm".to_owned()), "{all:?}");
 
@@ -57,7 +61,7 @@ fn kubectl_plugin_completes_and_survives_closed_pipes() {
             let script = world.osdpl(&["completions", shell]);
             assert!(
                 script.contains("plan") && !script.contains("exec-helm"),
-                "{shell} does not complete internal commands"
+                "{shell} must complete `plan`, but not the internal command `exec-helm`"
             );
         }
         let complete = "source <(\"$0\" completions bash); COMP_WORDS=(osdpl charts ''); COMP_CWORD=2; \

@@ -1,4 +1,4 @@
-//! A finalized resource that another finalizer keeps.
+//! osdpl has finished a deletion and removed its finalizer, but the finalizer of another controller keeps the resource.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::nodes::Nodes;
 use crate::operator::Operator;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// A finalizer of a slow controller.
+/// The finalizer of another controller, which does not remove it during the test.
 const FOREIGN_FINALIZER: &str = "example.org/accounts";
 
-/// Returns every event by name: its message and count.
+/// Returns every event in the test's namespace by its name: `REASON: MESSAGE`, and how often it was repeated.
 async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let texts = events.items.into_iter().map(|event| {
@@ -30,12 +30,12 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     texts.collect()
 }
 
-/// Returns the number of completed passes: a pass is counted at its start and timed at its end.
+/// Returns the number of completed passes. The operator observes the duration of a pass when it ends.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
 
-/// Triggers passes one after the other: by a change of the resource, and by a change of another object.
+/// Triggers three passes one after the other: two by changes of the resource, one by a new addition to the catalogue.
 async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     let until_next_pass = async |before: u64| {
         let counted = async {
@@ -53,7 +53,7 @@ async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     world.annotate("example.org/round", json!(round.to_string())).await;
     until_next_pass(before).await;
     let before = passes(operator);
-    // An object that may extend the catalogue triggers a pass for every resource.
+    // A ConfigMap that extends the catalogue triggers a pass of every OpenStackDeployment.
     let metadata = json!({"name": format!("round-{round}"), "labels": {osdpl_core::release::CATALOG_LABEL: "true"}});
     let preset =
         json!({"metadata": metadata, "data": {"presets.quiet.yaml": "preset: quiet\ndescription: Nothing.\n"}});
@@ -61,7 +61,8 @@ async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     until_next_pass(before).await;
 }
 
-/// Starts a cloud with one unmanaged release, whose retention the deletion reports in an event.
+/// Creates a cloud with a node role, an unmanaged release and a foreign finalizer. The deletion reports in an event
+/// that it retains the unmanaged release.
 async fn start_cloud(world: &World, node: &str) {
     let mut spec = services(&["mariadb", "memcached"]);
     spec["nodes"] = json!({"roles": {"gateway": {"names": [node]}}});
@@ -71,7 +72,7 @@ async fn start_cloud(world: &World, node: &str) {
     world.apply(&spec).await;
     let unmanaged =
         |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
-    world.until("a release is unmanaged", unmanaged).await;
+    world.until("memcached is unmanaged", unmanaged).await;
     let finalizers: Value = json!({"metadata": {"finalizers": [FINALIZER, FOREIGN_FINALIZER]}});
     world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(finalizers)).await.unwrap();
 }
@@ -88,7 +89,7 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
         world.until("osdpl has finalized the resource", is_finalized).await;
         let (texts, helm_runs) = (events(world).await, world.helm_runs().len());
         let retained: Vec<_> = texts.values().filter(|(text, _)| text.starts_with("Retained: ")).collect();
-        assert!(matches!(retained[..], [(_, None)]), "one event: {texts:?}");
+        assert!(matches!(retained[..], [(_, None)]), "exactly one event reports what the deletion retained: {texts:?}");
 
         for round in [1, 2] {
             let since = now();
@@ -99,12 +100,12 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
             assert_eq!(
                 started,
                 u64::from(round == 1),
-                "the deletion started one helm, and the next operator starts none"
+                "the first operator uninstalled one release, and the next one must uninstall none"
             );
             assert!(!operator.metrics().contains(&format!("name=\"{NAME}\"")), "a finalized resource has no metrics");
             assert!(operator.stop().await.success());
             assert_eq!(world.helm_runs().len(), helm_runs, "{:?}", world.helm_runs());
-            assert_eq!(events(world).await, texts, "no event is repeated");
+            assert_eq!(events(world).await, texts, "the passes repeat no event");
             let cloud = world.deployments().get(NAME).await.unwrap();
             assert_eq!(cloud.resource_version(), version, "the operator does not write the resource");
             let is_lease = |resource: &str| resource == "leases";

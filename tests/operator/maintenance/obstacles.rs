@@ -1,4 +1,5 @@
-//! Obstacles of a maintenance, changes by others, and cancellation.
+//! What can block a maintenance: instances, quorum, budgets, an unavailable Nova. Also its cancellation, and cordons
+//! and disabled services of other people, which the operator must keep.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -10,7 +11,8 @@ use crate::cloud::StatusAccess;
 use crate::fake_apis::Behaviour;
 
 impl World {
-    /// Creates a database of three members, one per node of this test.
+    /// Creates a StatefulSet of three database pods, one on each node of this test, with a budget that allows one
+    /// eviction.
     async fn create_database(&self) {
         let labels = json!({"application": "mariadb", "component": "server"});
         let anti_affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -29,14 +31,14 @@ impl World {
         let ready = |set: Option<&StatefulSet>| {
             set.and_then(|set| set.status.as_ref()).is_some_and(|status| status.ready_replicas == Some(3))
         };
-        Box::pin(self.until_object("the database exists", "mariadb-server", ready)).await;
+        Box::pin(self.until_object("the three database pods are ready", "mariadb-server", ready)).await;
         let allows = |budget: Option<&PodDisruptionBudget>| {
             budget.and_then(|budget| budget.status.as_ref()).is_some_and(|status| status.disruptions_allowed == Some(1))
         };
-        Box::pin(self.until_object("its budget is counted", "mariadb-server", allows)).await;
+        Box::pin(self.until_object("the PodDisruptionBudget allows one eviction", "mariadb-server", allows)).await;
     }
 
-    /// Makes a pod unready, or ready again.
+    /// Makes a pod unready or ready, and waits until its condition says so.
     async fn set_ready(&self, pod: &str, ready: bool) {
         let value = if ready { Value::Null } else { "false".into() };
         let patch = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
@@ -53,12 +55,12 @@ impl World {
         self.api::<PodDisruptionBudget>().patch("mariadb-server", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Returns a member that is not on this node.
+    /// Returns the name of a database pod that is not on this node.
     async fn member_on_another_node(&self, node: &str) -> String {
         self.member(|name| name != node).await
     }
 
-    /// Returns the member on this node.
+    /// Returns the name of the database pod on this node.
     async fn member_on(&self, node: &str) -> String {
         self.member(|name| name == node).await
     }
@@ -89,7 +91,8 @@ fn immovable_instances_block_and_foreign_changes_stay() {
         let both = |status: &NodeMaintenanceStatus| {
             status.instances.as_ref().is_some_and(|instances| instances.failed.len() == 2) && is_true(status, "Blocked")
         };
-        let status = world.until_maintained("blocked", "both instances are named", both).await;
+        let status =
+            world.until_maintained("blocked", "the maintenance is Blocked and names both instances", both).await;
         let failed = status.instances.unwrap().failed;
         let remedy = format!("kubectl annotate nm {} osdpl.dev/retry=now", world.maintenance_name("blocked"));
         assert!(failed[0].reason.starts_with("its live migration 1 ended as error; see the log of nova-compute"));
@@ -98,7 +101,11 @@ fn immovable_instances_block_and_foreign_changes_stay() {
             failed[1].id == "y" && failed[1].reason.starts_with("is SHUTOFF, which can't be live-migrated; start it")
         );
         assert!(status.message.starts_with("instance x-name (x) its live migration 1"), "{}", status.message);
-        assert_eq!(server.nova.changes(), ["migrate x"], "only one migration is requested");
+        assert_eq!(
+            server.nova.changes(),
+            ["migrate x"],
+            "the operator must request only the migration of x, because y is SHUTOFF"
+        );
 
         server.nova.set_migration_outcome(MigrationOutcome::Immediate);
         server.nova.remove_server("y");
@@ -111,7 +118,7 @@ fn immovable_instances_block_and_foreign_changes_stay() {
         );
         assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned the node"));
         let maintenance = world.maintenances().get(&world.maintenance_name("blocked")).await.unwrap();
-        assert!(!maintenance.annotations().contains_key(RETRY), "the annotation is consumed");
+        assert!(!maintenance.annotations().contains_key(RETRY), "the operator removes the annotation after the retry");
         world.delete_maintenance("blocked").await;
         world.until_maintenance_deleted("blocked").await;
         assert_eq!(world.cordon_of(one).await, (true, None));
@@ -125,7 +132,8 @@ fn immovable_instances_block_and_foreign_changes_stay() {
     });
 }
 
-/// Deleting the maintenance reverts it at once; migrations in progress complete.
+/// Checks that the operator enables nova-compute again as soon as the maintenance is deleted. It does not wait for
+/// running migrations.
 async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_migration_outcome(MigrationOutcome::Delayed);
     world.maintain("abort", json!({"node": node})).await;
@@ -138,7 +146,8 @@ async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.release("x");
 }
 
-/// An instance that was scheduled to the node before is listed only after it arrives, and is then migrated.
+/// Checks that a maintenance waits for an instance that is being migrated to the node. Nova lists it on the node only
+/// after its arrival; the operator then migrates it away.
 async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) {
     server.nova.start_migration("x", node);
     world.maintain("arrives", json!({"node": node})).await;
@@ -154,7 +163,7 @@ async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) 
 }
 
 async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &str) {
-    // No DaemonSet shows that it is a compute node.
+    // The cloud has no DaemonSet nova-compute. This pod tells the operator that the node is a compute node.
     let compute = json!({"metadata": {"name": "nova-compute", "labels": {"application": "nova", "component": "compute"}},
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();
@@ -163,7 +172,11 @@ async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &
     let mut spec = paused_spec.clone();
     spec["services"]["keystone"]["credentials"]["admin"] = json!({"name": "nowhere", "key": "password"});
     let generation = world.apply(&spec).await.metadata.generation;
-    world.until("the spec is read", |cloud| (cloud.status().observed_generation == generation).then_some(())).await;
+    world
+        .until("the operator has observed the spec", |cloud| {
+            (cloud.status().observed_generation == generation).then_some(())
+        })
+        .await;
     world.maintain("away", json!({"node": node})).await;
     world
         .until_message("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
@@ -218,7 +231,7 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_message("first", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
-        // A budget protects ready pods: the failing pod of the node may be evicted.
+        // A budget counts only ready pods, so it does not prevent the eviction of the unready pod on this node.
         let own = world.member_on(node).await;
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
@@ -226,7 +239,7 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.maintenance_name("first"))));
 
-        // Pods on a node in maintenance count as unavailable.
+        // The database pod on the first node counts as unavailable, because that node is in maintenance.
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("second", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_message("second", "would keep 1 of 3 pods ready").await;

@@ -1,4 +1,4 @@
-//! Failing steps of a maintenance.
+//! Nova refuses a step of a maintenance. The operator reports the failure once and retries the step.
 
 use serde_json::json;
 
@@ -24,8 +24,12 @@ fn failing_step_is_reported_once_and_retried() {
             let all = world.writes_since(since).into_iter();
             all.filter(|entry| entry.resource.starts_with("nodemaintenances")).count()
         };
-        assert!(count_writes(start) > 0, "the audit log contains the writes");
-        assert_eq!(count_writes(since), 0, "the same message causes no write and no early retry");
+        assert!(count_writes(start) > 0, "the operator wrote the status at least once");
+        assert_eq!(
+            count_writes(since),
+            0,
+            "the operator must not write the status again while the failure is the same"
+        );
         server.nova.set_broken(false);
         world.until_ready_to_drain("failing").await;
         world.delete_maintenance("failing").await;

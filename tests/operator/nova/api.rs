@@ -1,4 +1,4 @@
-//! The responses of Nova and Neutron.
+//! How the fake APIs of Nova and Neutron respond to each request.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 }
 
 impl State {
-    /// Checks the microversion like Nova: 400 for an invalid version, 406 for an unsupported one; 2.1 by default.
+    /// Checks the requested microversion like Nova. An empty text means 2.1; an invalid version gets status 400, a
+    /// version that is too new gets 406.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
@@ -61,7 +62,8 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                // Nova does not filter by destination only, and ignores unknown parameters.
+                // Like Nova: `host` matches the source or the destination, and unknown parameters are ignored. Nova has
+                // no parameter that matches only the destination.
                 let (source, host) = (query(url, "source_compute"), query(url, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)
@@ -79,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns a page, and whether there is another one.
+    /// Returns the page after the query's `marker`, and the links of the response: one link if there is a next page.
     fn paged<'a>(&self, all: &'a [Value], url: &str) -> (&'a [Value], Value) {
         let marker = query(url, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
         let rest = &all[marker.map_or(0, |at| at + 1)..];
@@ -96,7 +98,7 @@ impl State {
         self.change(verb, path, body)
     }
 
-    /// Returns the log entry of a change, and the response.
+    /// Executes a change. Returns its line for the log of requested changes, and the response.
     pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         let below = path.trim_start_matches("/v2.1/");
         let id = below.split('/').nth(1).unwrap_or_default();
@@ -152,7 +154,7 @@ impl State {
         ("202 Accepted", Value::Null)
     }
 
-    /// Starts a live migration to a host that the scheduler chose.
+    /// Starts a live migration of an instance to `host`, as if Nova's scheduler had chosen this host.
     pub(super) fn start_migration(&mut self, id: &str, host: &str) {
         let number = self.migrations.len() + 1;
         let server = find(&mut self.servers, id).unwrap();
@@ -161,7 +163,8 @@ impl State {
             "dest_compute": host, "migration_type": "live-migration", "status": "running"}));
     }
 
-    /// Chooses another host that is enabled and up, or the one that was chosen before.
+    /// Completes the newest migration of an instance. Its host is the one chosen at the start of the migration, or else
+    /// any other host that is enabled and up.
     pub(super) fn complete_migration(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let is_available = |service: &&Value| {

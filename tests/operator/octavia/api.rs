@@ -1,4 +1,4 @@
-//! The responses of Keystone, Neutron, Nova and Glance that the program needs.
+//! How the fake APIs of Keystone, Neutron, Nova and Glance respond to the program octavia-prerequisites.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::openstack::{Cloud, IMAGE, PROJECT};
 
 const TOKEN: &str = "gaaaa-of-a-test";
 
-/// A request.
+/// An HTTP request of the program: the parts of the request line, the token and the body.
 pub struct ApiRequest<'a> {
     pub verb: &'a str,
     pub path: &'a str,
@@ -15,10 +15,10 @@ pub struct ApiRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// A response.
+/// An HTTP response to the program.
 pub struct ApiResponse {
     pub status: u16,
-    /// The token of a login.
+    /// The token that a login returns in a header; empty in all other responses.
     pub token: &'static str,
     pub content: Vec<u8>,
 }
@@ -34,12 +34,12 @@ impl ApiResponse {
 }
 
 impl ApiRequest<'_> {
-    /// The body, if it is JSON.
+    /// Returns the body as JSON, or null if it is not JSON.
     fn json_body(&self) -> Value {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// Whether an object matches the query; panics on invalid query parameters.
+    /// Whether an object matches all parameters of the query. Panics if the object has no field of a parameter's name.
     fn matches(&self, object: &Value) -> bool {
         self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
             let has = object.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
@@ -135,7 +135,7 @@ impl Cloud {
                 .map_or_else(|| ApiResponse::fault(404, "No image found"), |image| ApiResponse::json(200, image));
         }
         let listed: Vec<_> = match service {
-            // Without the parameter an administrator gets public flavors only.
+            // Nova lists private flavors to an administrator only if the query has this parameter.
             "compute" if request.query == "is_public=None" => all.iter().collect(),
             "compute" => all.iter().filter(|flavor| flavor["os-flavor-access:is_public"] == true).collect(),
             _ => all.iter().filter(|object| request.matches(object)).collect(),
@@ -143,7 +143,7 @@ impl Cloud {
         ApiResponse::json(200, &json!({ (kind.replace('-', "_")): listed }))
     }
 
-    /// Stores a new object with the fields that the cloud adds.
+    /// Stores a new object with the fields that OpenStack adds, such as its ID, and returns it.
     pub fn store(&mut self, kind: &str, mut object: Value) -> Value {
         self.created += 1;
         let id = format!("{:08x}-0000-4000-8000-000000000000", self.created);
@@ -155,8 +155,8 @@ impl Cloud {
         object
     }
 
-    /// Creates an object like the services: Neutron accepts duplicate names but no duplicate rule; Nova accepts no
-    /// duplicate names.
+    /// Creates an object. Like the real services, Nova refuses a duplicate name, and Neutron refuses only duplicate
+    /// security group rules.
     fn create(&mut self, service: &str, kind: &str, body: &Value) -> ApiResponse {
         let (word, object) = body.as_object().unwrap().iter().next().unwrap();
         let mut object = object.clone();
@@ -177,7 +177,7 @@ impl Cloud {
         ApiResponse::json(if service == "compute" { 200 } else { 201 }, &json!({ word: created }))
     }
 
-    /// Creates an image record, and then stores its file completely or not at all.
+    /// Responds to a change of Glance: creates an image without a file, stores its file, or adds a tag.
     fn image(&mut self, verb: &str, below: &[&str], fields: Value, file: &[u8]) -> ApiResponse {
         if verb == "POST" {
             let mut fields = fields;

@@ -1,4 +1,5 @@
-# Checks that the files of the Secret on standard input meet the requirements of octavia's guide. The argument is the passphrase.
+# Checks that the files in the Secret octavia-amphora-certs meet the requirements of Octavia's guide. Standard input is
+# the Secret as JSON; the argument is the passphrase of the CA's key.
 import base64, json, sys
 
 from cryptography import x509
@@ -21,7 +22,7 @@ key = load_pem_private_key(files['server_ca.key.pem'], passphrase)
 assert key.public_key() == servers.public_key()
 try:
     load_pem_private_key(files['server_ca.key.pem'], None)
-    sys.exit('the key of the authority opens without its passphrase')
+    sys.exit('server_ca.key.pem opens without a passphrase: it must be encrypted')
 except TypeError:
     pass
 

@@ -1,5 +1,5 @@
-//! A simulated OpenStack with Keystone, Neutron, Nova and Glance: tests set its state, and it records requested
-//! changes.
+//! Fake APIs of Keystone, Neutron, Nova and Glance for the program octavia-prerequisites. Tests set the existing
+//! objects and read which changes the program requested.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,37 +14,37 @@ use tokio::task::JoinHandle;
 
 use super::api::{ApiRequest, ApiResponse};
 
-/// The administrator's project.
+/// The ID of the administrator's project.
 pub const PROJECT: &str = "0123456789abcdef0123456789abcdef";
-/// The content of an image.
+/// The content of the image of amphorae that the program downloads.
 pub const IMAGE: &[u8] = b"QFI\xfb an image of amphorae";
 
-/// The simulated cloud; it refuses connections after it is dropped.
+/// The HTTP server of the fake APIs. When it is dropped, it stops and connections are refused.
 pub struct OpenStack {
     pub address: String,
     cloud: Arc<Mutex<Cloud>>,
     server: JoinHandle<()>,
 }
 
-/// The state.
+/// The objects that the fake APIs report, and the changes that the program requested.
 #[derive(Default)]
 pub struct Cloud {
-    /// The address of the server.
+    /// The URL of the server.
     pub address: String,
     /// The administrator's password.
     pub password: String,
     /// Objects by kind, such as `networks`, in the format of their API.
     pub objects: BTreeMap<String, Vec<Value>>,
-    /// The requested changes, such as `post networks lb-mgmt-net`.
+    /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// A part of a change's log line that fails once.
+    /// The next change whose line in `writes` would contain this text fails with status 500, once.
     pub fails: Option<String>,
-    /// The number of created objects, for their IDs.
+    /// The number of objects created so far, from which the ID of the next object is made.
     pub created: usize,
 }
 
 impl OpenStack {
-    /// Starts a cloud whose administrator has this password.
+    /// Starts the fake APIs; the administrator has this password.
     pub async fn start(password: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -55,12 +55,12 @@ impl OpenStack {
         Self { address, cloud, server }
     }
 
-    /// Reads or changes the state.
+    /// Locks the state and runs `change` with it.
     pub fn with<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         change(&mut self.cloud.lock().unwrap())
     }
 
-    /// Returns the changes since the last call.
+    /// Returns and clears the changes that the program requested since the last call.
     pub fn writes(&self) -> Vec<String> {
         self.with(|cloud| std::mem::take(&mut cloud.writes))
     }
@@ -70,12 +70,12 @@ impl OpenStack {
         self.with(|cloud| cloud.objects.get(kind).cloned().unwrap_or_default())
     }
 
-    /// Adds an existing object.
+    /// Adds an object that exists before the program runs, and returns its ID.
     pub fn add(&self, kind: &str, object: Value) -> String {
         self.with(|cloud| cloud.store(kind, object))["id"].as_str().unwrap().to_owned()
     }
 
-    /// Adds a host with a live switch agent, whose DHCP agent has another host name.
+    /// Adds a host with a live Open vSwitch agent and a live DHCP agent. The DHCP agent has the short host name.
     pub fn add_host(&self, host: &str) {
         let short = host.split('.').next().unwrap();
         for (type_, host) in [("DHCP agent", short), ("Open vSwitch agent", host)] {

@@ -1,4 +1,4 @@
-//! Runs the program from the release's objects, like a kubelet.
+//! Runs the program octavia-prerequisites as a kubelet would: with the script and environment of the release's Job.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,22 +19,22 @@ use serde_json::{Value, json};
 use super::openstack::OpenStack;
 use crate::world::{World, with_timeout};
 
-/// The name of the program's objects.
+/// The name of the program's Job, ConfigMap and ServiceAccount.
 pub const NAME: &str = "octavia-prerequisites";
-/// The label of the test's nodes for octavia's pods.
+/// The key of the node label that selects nodes for Octavia's pods; its value is the test's namespace.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// A release with its objects, and an OpenStack.
+/// The objects of the release octavia in the cluster, and the fake APIs of OpenStack.
 pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
     pub spec: Value,
     python: PathBuf,
-    /// Secrets that no output may contain.
+    /// Passwords and keys that the output of the program must not contain.
     secrets: Vec<String>,
 }
 
-/// The result of a run.
+/// How a run of the program ended: whether it succeeded, and its standard output and error.
 #[derive(Debug)]
 pub struct RunResult {
     pub succeeded: bool,
@@ -42,7 +42,8 @@ pub struct RunResult {
 }
 
 impl<'a> Fixture<'a> {
-    /// Creates a cloud with amphorae, whose spec is `amphora` applied to the image's URL.
+    /// Starts the fake APIs and creates the objects of the release. `amphora` returns the feature's settings for
+    /// amphorae; it gets the URL of their image.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
         let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
@@ -62,7 +63,7 @@ impl<'a> Fixture<'a> {
         fixture
     }
 
-    /// Renders the release's values with the real helm, and applies the objects of the program.
+    /// Renders the release octavia with the real helm, and creates those of its objects that the program needs.
     fn apply(&self) {
         let (world, folder) = (self.world, self.world.folder.path());
         let resource = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -82,7 +83,8 @@ impl<'a> Fixture<'a> {
         output(kubectl, &objects.join("\n---\n"));
     }
 
-    /// Returns an object of the program with helm's ownership metadata, so that it is deleted with the test.
+    /// Returns a rendered object if the program needs it. Adds helm's annotation of the owner, by which the pool of
+    /// control planes deletes it after the test.
     fn object(&self, text: &str) -> Option<String> {
         let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
         let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
@@ -93,7 +95,7 @@ impl<'a> Fixture<'a> {
         Some(object.to_string())
     }
 
-    /// Waits until the API server applies the RBAC roles that `apply` created.
+    /// Waits until the API server grants the program the rights of the roles that `apply` created.
     async fn wait_for_rights(&self) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
         let namespace = &self.world.namespace;
@@ -111,7 +113,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Returns the content of a Secret.
+    /// Returns the keys of a Secret with their texts.
     async fn secret(&self, name: &str) -> BTreeMap<String, String> {
         let data = self.world.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         data.into_iter().map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()
@@ -122,12 +124,12 @@ impl<'a> Fixture<'a> {
         self.secret("octavia-prerequisites-passphrase").await["PASSPHRASE"].clone()
     }
 
-    /// Returns the facts.
+    /// Returns the facts that the program has written into its ConfigMap.
     pub async fn facts(&self) -> BTreeMap<String, String> {
         self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
     }
 
-    /// Returns the program's writes to Kubernetes since then.
+    /// Returns the program's writes to Kubernetes after `since`: `VERB NAME`.
     pub fn written_since(&self, since: Timestamp) -> Vec<String> {
         let user = format!("system:serviceaccount:{}:{NAME}", self.world.namespace);
         let entries: Vec<AuditEntry> = self.world.cluster().audit(since).unwrap();
@@ -135,13 +137,13 @@ impl<'a> Fixture<'a> {
         own.map(|entry| format!("{} {}", entry.verb, entry.name)).collect()
     }
 
-    /// Runs the Job.
+    /// Runs the program as the Job does that the install starts.
     pub async fn run(&self) -> RunResult {
         let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
         self.run_pod(&job["spec"]["template"], NAME).await
     }
 
-    /// Runs the CronJob.
+    /// Runs the program as a Job of the CronJob does, which looks for new nodes.
     pub async fn run_cron_job(&self) -> RunResult {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
@@ -160,12 +162,12 @@ impl<'a> Fixture<'a> {
         let output = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         for secret in &self.secrets {
-            assert!(!text.contains(secret), "a secret is visible: {text}");
+            assert!(!text.contains(secret), "the output contains a password or a key: {text}");
         }
         RunResult { succeeded: output.status.success(), output: text }
     }
 
-    /// Returns a container's environment as a kubelet sets it.
+    /// Returns the environment variables that a kubelet would set for this container of the Job's pod.
     async fn environment(&self, container: &Value, job: &str) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for from in container["envFrom"].as_array().unwrap() {
@@ -176,14 +178,14 @@ impl<'a> Fixture<'a> {
                 None => variable["value"].as_str().unwrap_or_default(),
                 Some("metadata.namespace") => &self.world.namespace,
                 Some("metadata.labels['batch.kubernetes.io/job-name']") => job,
-                Some(other) => panic!("{other}"),
+                Some(other) => panic!("the test does not know the field {other}: add it to this function"),
             };
             all.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
         }
         all
     }
 
-    /// Returns the variables that differ from those in a pod.
+    /// Returns the environment variables that replace a pod's: addresses, files, and a single attempt without pauses.
     fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();
@@ -202,7 +204,7 @@ impl<'a> Fixture<'a> {
         ]
     }
 
-    /// Checks that the files of the Secret meet octavia's requirements.
+    /// Checks that the certificates and keys that the program created meet Octavia's requirements.
     pub async fn check_certificates(&self) {
         let secret = self.world.api::<Secret>().get("octavia-amphora-certs").await.unwrap();
         let mut check = Command::new(&self.python);
@@ -211,7 +213,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// Returns the output of a successful command.
+/// Runs a command with this input, checks its success, and returns its standard output.
 fn output(mut command: impl std::borrow::BorrowMut<Command>, input: &str) -> String {
     let command = command.borrow_mut().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

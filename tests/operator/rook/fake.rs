@@ -1,4 +1,4 @@
-//! A simulated Rook: tests create its objects and set their state.
+//! A fake Rook without a controller: tests create Rook's CRDs and Secrets, and set the status of its objects.
 
 use std::pin::pin;
 
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// Rook in a namespace.
+/// The fake Rook of a test, in a namespace of its own.
 pub struct Rook<'a> {
     world: &'a World,
     pub namespace: String,
 }
 
-/// Returns a CRD with the part of Rook's schema that osdpl writes; other fields are preserved.
+/// Returns a CRD of Rook with this schema of the spec. The schema contains the fields that osdpl writes.
 fn definition(kind: &str, spec: &Value) -> CustomResourceDefinition {
     let plural = format!("{}s", kind.to_lowercase());
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -85,7 +85,7 @@ impl Rook<'_> {
         }
     }
 
-    /// Removes definitions of earlier tests.
+    /// Deletes Rook's CRDs, which an earlier test on the same control plane may have created.
     pub async fn delete_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
         for plural in ["cephblockpools", "cephclients", "cephfilesystems", "cephclusters", "cephobjectstores"] {
@@ -94,7 +94,7 @@ impl Rook<'_> {
                 api.delete(&name, &DeleteParams::default()).await.unwrap();
             }
             let gone = await_condition(api.clone(), &name, |found: Option<&CustomResourceDefinition>| found.is_none());
-            with_timeout("the definition is deleted", gone).await.unwrap();
+            with_timeout("the CRD is deleted", gone).await.unwrap();
         }
     }
 
@@ -113,13 +113,13 @@ impl Rook<'_> {
         self.api(kind).get(name).await.unwrap().data["spec"].clone()
     }
 
-    /// Writes the status that Rook sets after it has created the object.
+    /// Writes the status `Ready`, which Rook sets after it has created the pool, user or file system in Ceph.
     pub async fn set_ready(&self, kind: &str, name: &str) {
         let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
         self.api(kind).patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Sets the state of a `CephCluster`, and creates it if necessary.
+    /// Sets the status of the `CephCluster` named `main`, and creates the object if it does not exist.
     pub async fn set_cluster_state(&self, phase: &str, health: &str, fsid: &str) {
         let object =
             json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "metadata": {"name": "main"}, "spec": {}});
@@ -131,7 +131,7 @@ impl Rook<'_> {
         api.patch_status("main", &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Creates a user's `CephObjectStore`, with a field set by the user.
+    /// Creates a `CephObjectStore` as an administrator does, with two fields that osdpl must not change.
     pub async fn create_store(&self, name: &str) {
         let object = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": "CephObjectStore", "metadata": {"name": name},
@@ -141,7 +141,7 @@ impl Rook<'_> {
         self.api("CephObjectStore").patch(name, &params, &Patch::Apply(object)).await.unwrap();
     }
 
-    /// Writes the status that Rook sets when the gateways of an object store run.
+    /// Writes the status with the internal URL that Rook sets when the gateways of an object store run.
     pub async fn set_endpoint(&self, name: &str, url: &str) {
         let status =
             Patch::Merge(json!({"status": {"phase": "Ready", "endpoints": {"insecure": [url], "secure": null}}}));
@@ -176,7 +176,7 @@ impl Rook<'_> {
     }
 }
 
-/// Returns an object in the form for server-side apply.
+/// Returns an object as the JSON that server-side apply sends.
 fn to_apply<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).unwrap()
 }

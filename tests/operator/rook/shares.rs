@@ -1,4 +1,5 @@
-//! Shares on a file system of Rook, for a manila without other dependencies.
+//! Manila's shares on a file system of Rook. The tests use a manila with only its share service, which needs no other
+//! service.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ releases:
     values: {user: \"${ceph.manila.user}\", pool: \"${ceph.manila.pool}\", digest: \"${ceph.manila.digest}\"}
 ";
 
-/// Mounts the Ceph files of manila's share service, so that its pods wait for both as with a kubelet.
+/// The template of manila's share service. Its pods mount ceph.conf and the keyring, so they start only when osdpl has
+/// written both.
 const TEMPLATE: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -39,7 +41,7 @@ spec:
       - {name: key, secret: {secretName: manila-keyring}}
 ";
 
-/// Returns a catalogue and charts with a manila that only has its share service.
+/// Returns the folders of a catalogue and of charts in which manila has only its share service.
 fn with_manila(world: &World) -> (PathBuf, PathBuf) {
     let catalogue = newer_catalogue(world);
     std::fs::write(catalogue.join("values/services/manila.yaml"), SERVICE).unwrap();
@@ -73,7 +75,7 @@ fn shares_get_a_file_system_and_follow_its_key() {
         assert_eq!(
             rook.spec("CephClient", "manila").await["caps"],
             caps,
-            "manila creates its subvolumes through the manager"
+            "manila needs access to Ceph's manager, through which it creates subvolumes"
         );
 
         rook.write_user_key("manila", GLANCE).await;

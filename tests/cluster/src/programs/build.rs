@@ -1,4 +1,4 @@
-//! Builds a program with Go into the cache.
+//! Builds programs with Go, and stores them in the cache.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -10,61 +10,62 @@ use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
 
-/// The flags of every build: use the installed Go and download no other, no C, no absolute paths.
+/// The flags of every `go build`: the program contains no absolute paths.
 const FLAGS: [&str; 1] = ["-trimpath"];
+/// The environment of every `go` command: download no other Go, use no C compiler, and do not change `go.mod`.
 const ENVIRONMENT: [(&str, &str); 4] =
     [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
 
-/// The interval of progress reports of a long build.
+/// The interval at which a long build reports its progress.
 const TICK: Duration = Duration::from_secs(15);
 
-/// The position of a program among those to build.
+/// The position of a program in the list of programs to build, such as 2 of 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Its number, starting with 1.
+    /// The program's number in the list, starting with 1.
     pub number: usize,
-    /// The number of programs.
+    /// The number of programs in the list.
     pub of: usize,
 }
 
-/// The progress of a build.
+/// The progress of a build, or of the installation of Python libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// Another process builds this program; its result will be used.
+    /// Another process builds this program; this process waits for the result.
     Waiting(Program),
-    /// A build begins.
+    /// The build of a program begins.
     Building {
-        /// The program.
+        /// The program that is built.
         program: Program,
-        /// Its version.
+        /// The version of the program.
         version: &'static str,
-        /// Its number among the programs to build.
+        /// The position of the program in the list of programs to build.
         position: Position,
-        /// Go's version.
+        /// The version of Go, such as `go1.26.8`.
         go: String,
     },
-    /// A build is still running.
+    /// The build of a program is still running.
     Still {
-        /// The program.
+        /// The program that is built.
         program: Program,
-        /// The elapsed time.
+        /// The time since the build began.
         elapsed: Duration,
     },
-    /// Another process creates the Python environment; its result will be used.
+    /// Another process creates the Python environment; this process waits for the result.
     WaitingForPython,
-    /// The Python environment is being created.
+    /// The installation of the Python environment begins.
     Installing,
     /// The Python environment is complete.
     Installed {
-        /// The elapsed time.
+        /// The time since the installation began.
         elapsed: Duration,
     },
-    /// A build is complete.
+    /// The build of a program is complete.
     Built {
-        /// The program.
+        /// The program that was built.
         program: Program,
-        /// The elapsed time.
+        /// The time since the build began.
         elapsed: Duration,
     },
 }
@@ -82,7 +83,7 @@ impl fmt::Display for Progress {
             ),
             Self::Still { program, elapsed } => write!(formatter, "  … {program}, {} s", elapsed.as_secs()),
             Self::WaitingForPython => {
-                formatter.write_str("waiting for another process that makes the Python environment")
+                formatter.write_str("waiting for another process that creates the Python environment")
             }
             Self::Installing => formatter.write_str("installing OpenStack's Python libraries (once for this machine)"),
             Self::Installed { elapsed } => write!(formatter, "  installed them in {} s", elapsed.as_secs()),
@@ -91,7 +92,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// The Go toolchain of this machine.
+/// The Go toolchain in PATH.
 #[derive(Clone, Debug)]
 pub(super) struct Go {
     /// The version, such as `go1.26.8`.
@@ -99,7 +100,7 @@ pub(super) struct Go {
 }
 
 impl Go {
-    /// Runs `go` from PATH; the error contains the reason.
+    /// Runs `go env` to find the version. The error is the reason why `go` cannot be used.
     pub fn find() -> Result<Self, String> {
         let output = Command::new("go").args(["env", "GOVERSION"]).envs(ENVIRONMENT).output();
         let output = output.map_err(|error| format!("the go command does not run ({error})"))?;
@@ -122,17 +123,17 @@ impl Go {
     }
 }
 
-/// Returns the error for a machine without a usable Go.
+/// Returns the error that this program cannot be built, because Go cannot be used for this reason.
 pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
     Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
 }
 
-/// Returns the path of a program in the cache, whether it exists or not.
+/// Returns the path that a program has in the cache; the file may not exist.
 pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
     Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
 }
 
-/// Builds a program unless another process just did, and returns its path.
+/// Builds a program, unless another process has built it in the meantime. Returns its path.
 pub(super) fn build(
     recipe: &Recipe,
     go: &Go,
@@ -162,7 +163,7 @@ pub(super) fn build(
     Ok(target)
 }
 
-/// Runs `go build` in `work` and calls `tick` periodically.
+/// Runs `go build` in the folder `work`. Calls `tick` with the elapsed time every 15 seconds.
 fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Result<(), Error> {
     let source = work.join("source");
     std::fs::create_dir_all(&source).map_err(Error::file("create", &source))?;
@@ -187,12 +188,14 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
             Ok(Ok(status)) => return Err(failed(format!("go build ended with {status}"))),
             Ok(Err(error)) => return Err(failed(error.to_string())),
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => tick(started.elapsed()),
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Err(failed("go build was lost".into())),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(failed("the thread that waits for go build has ended".into()));
+            }
         }
     }
 }
 
-/// Returns the cache folder.
+/// Returns the folder of programs in the cache.
 pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
@@ -201,8 +204,8 @@ pub(super) fn cache() -> Result<PathBuf, Error> {
     std::path::absolute(&path).map_err(Error::file("resolve", &path))
 }
 
-/// Returns a name such as `kubectl-1.36.3-0123456789abcdef`: readable for users, and unique for the inputs of the
-/// build.
+/// Returns the name of a program's folder in the cache, such as `kubectl-1.36.3-0123456789abcdef`. It ends with a
+/// digest of all inputs of the build.
 fn folder_name(recipe: &Recipe, go: &Go) -> String {
     let platform = [std::env::consts::OS, std::env::consts::ARCH];
     let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
@@ -211,7 +214,7 @@ fn folder_name(recipe: &Recipe, go: &Go) -> String {
     format!("{}-{}-{key}", recipe.program.executable(), recipe.version)
 }
 
-/// Locks the file until the value is dropped; calls `waiting` if another process holds the lock.
+/// Locks a file until the returned value is dropped. If another process holds the lock, calls `waiting` and then waits.
 pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(Error::file("create", path))?;
@@ -222,11 +225,12 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Removes the files of interrupted builds; with the lock held no other build is running.
+/// Removes the folders of interrupted builds, whose names begin with `prefix`. The caller holds the lock, so no other
+/// process uses them.
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // A file that cannot be removed only costs space.
+        // An error is ignored: a folder that cannot be removed only costs space.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

@@ -1,11 +1,11 @@
-//! Programs that are installed on the machine.
+//! Finds programs that the user has installed in PATH.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Program, Recipe};
 
-/// Returns a program in PATH with a suitable version.
+/// Returns the path of the first program in PATH that has the recipe's name and a suitable version.
 pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
@@ -15,18 +15,18 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     })
 }
 
-/// Whether the printed version is suitable to replace the program that would be built.
+/// Whether a program that printed this version can be used instead of the one that would be built.
 fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
-        // Older versions (Debian 12 ships 3.4.23) lack watch progress and make everything ten times slower without an
-        // error.
+        // Older versions of etcd (Debian 12 ships 3.4.23) do not report the progress of watches. The API server works
+        // with them, but is ten times slower.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }
 }
 
-/// Returns the first `N.N.N` in a text; pre-releases count as their release.
+/// Returns the first version `N.N.N` in a text. The suffix of a pre-release, such as `-rc1`, is ignored.
 fn version_in(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
     parts.find_map(|part| {

@@ -1,4 +1,4 @@
-//! A Python virtual environment in the cache with the libraries that the catalogue's programs import.
+//! Provides a Python virtual environment in the cache, with the libraries that Python programs of the catalogue import.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::build::{cache, lock, remove_leftovers};
 use crate::Error;
 use crate::folder::tail;
 
-/// Every library with a pinned version.
+/// The requirements file for pip: every library with its exact version.
 const REQUIREMENTS: &str = include_str!("../../programs/python/requirements.txt");
-/// Prints the inputs that determine suitable libraries: version, location and platform; prints nothing if Python is too
-/// old.
+/// A Python program that prints the version, location and platform of Python, on which the installed libraries depend.
+/// It prints nothing if Python is older than 3.10.
 const WHICH: &str = "import platform, sys, venv, ensurepip\n\
     if sys.version_info >= (3, 10): print(sys.version_info[:3], sys.executable, platform.platform())";
 
-/// Returns the interpreter of the environment, and creates it if it is missing.
+/// Returns the path of the environment's Python interpreter. Creates the environment if it does not exist.
 ///
 /// # Errors
 /// If Python or its venv module is missing, or a library can't be installed.
@@ -41,21 +41,21 @@ pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
-    // An environment whose interpreter was removed from the machine.
+    // Remove an unusable environment: its link to the system's Python is broken, because that Python was uninstalled.
     let _ = std::fs::remove_dir_all(&environment);
     std::fs::rename(work.path().join("environment"), &environment).map_err(Error::file("create", &environment))?;
     report(&Progress::Installed { elapsed: started.elapsed() });
     Ok(python)
 }
 
-/// Returns the properties of the machine's Python.
+/// Returns the version, location and platform of the `python3` in PATH, as `WHICH` prints them.
 fn which() -> Result<String, Error> {
     let output = Command::new("python3").args(["-c", WHICH]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Error::Python { reason: format!("python3 does not run ({error})") })?;
     let last = |text: &[u8]| String::from_utf8_lossy(text).trim().lines().last().unwrap_or_default().to_owned();
     match last(&output.stdout) {
         properties if output.status.success() && !properties.is_empty() => Ok(properties),
-        _ if output.status.success() => Err(Error::Python { reason: "the python3 here is older than 3.10".into() }),
+        _ if output.status.success() => Err(Error::Python { reason: "the python3 in PATH is older than 3.10".into() }),
         _ => Err(Error::Python { reason: format!("python3 printed {:?}", last(&output.stderr)) }),
     }
 }

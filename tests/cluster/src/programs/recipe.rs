@@ -1,11 +1,11 @@
 //! The build instructions of each program: module, package, version and linker flags.
 //!
-//! Versions are read from the embedded `go.mod`: an update only needs to change it there.
+//! The version of a program is that in the embedded `go.mod`. To update a program, change only `go.mod` and `go.sum`.
 
 use super::Program;
 
-/// A Go module of this crate that only lists modules and versions. There are four, because a single graph would upgrade
-/// the API server's own dependencies.
+/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. There are
+/// four, because in a single one, helm and kwok would upgrade the API server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -21,19 +21,20 @@ const HELM3: Module =
 const HELM4: Module =
     Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
-/// All inputs of a program's build.
+/// Everything that determines the build of a program, except for Go itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub program: Program,
-    /// The content of `go.mod`.
+    /// The content of the module's `go.mod`.
     pub go_mod: &'static str,
-    /// The content of `go.sum`.
+    /// The content of the module's `go.sum`.
     pub go_sum: &'static str,
-    /// The command's package.
+    /// The Go package of the program, such as `helm.sh/helm/v4/cmd/helm`.
     pub package: &'static str,
     /// The program's version, without the leading `v`.
     pub version: &'static str,
-    /// `-ldflags`. Without the stamped versions, charts' `kubeVersion` checks fail.
+    /// The value of `-ldflags`, which stamps versions into the program. Without a stamped Kubernetes version, charts
+    /// with a `kubeVersion` cannot be installed.
     pub linker_flags: String,
     /// The arguments that make the program print its version.
     pub version_arguments: &'static [&'static str],
@@ -82,7 +83,8 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
     }
 }
 
-/// Returns the version of a module in the `require` lines of `go.mod`; empty if there is none, which a test excludes.
+/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. It is empty if there is no such
+/// line; a test makes sure that there is one for every program.
 fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
@@ -109,7 +111,8 @@ fn stamps_of_kwok() -> Vec<String> {
     vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
 }
 
-/// helm 3 reads its default Kubernetes version from stamps; helm 4 uses client-go's version.
+/// Returns the stamps of helm 3: its version, and the Kubernetes version that it assumes without a cluster. helm 4
+/// takes the latter from client-go and needs no stamp for it.
 fn stamps_of_helm3() -> Vec<String> {
     let minor = version(HELM3, "k8s.io/client-go").split('.').nth(1).unwrap_or_default();
     let mut stamps = vec![format!("helm.sh/helm/v3/internal/version.version=v{}", version(HELM3, "helm.sh/helm/v3"))];

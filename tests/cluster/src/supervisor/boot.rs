@@ -1,4 +1,4 @@
-//! Starts a cluster: keys, programs in order, then the objects that every cluster has.
+//! Starts a cluster: writes its files, starts its programs in order, and creates its nodes and StorageClass.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::components::Component;
 use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
-/// The timeout for a program to respond. It is generous, because machines that also compile are slow.
+/// The timeout for a program to become ready. It is long, because a machine that compiles at the same time is slow.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// The polling interval. There is no event to wait for: the API server signals (`sd_notify(3)`) when it listens, long
-/// before it is ready, and etcd does not signal its health. Both respond to probes.
+/// The interval at which probes ask a program whether it is ready. Neither program reports this by itself: the API
+/// server signals with `sd_notify(3)` only that it listens, and etcd does not signal its health.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Starts everything and returns when pods can be created.
+/// Starts all programs, and returns when pods can be created.
 pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     prepare(children)?;
     children.start(Component::Etcd)?;
@@ -34,14 +34,14 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Runs the parts of kubelets that kwok lacks in this process: the waits before a pod starts, and logs.
+/// Starts two tasks in this process that do what kwok lacks of kubelets: the waits before a pod starts, and logs.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));
     let (folder, port) = (children.folder.clone(), children.ports.kubelet);
     tokio::spawn(async move {
         if let Err(error) = crate::kubelet::serve(&folder, port, client).await {
-            eprintln!("pods have no logs: {error}");
+            eprintln!("logs of pods are not available, because their server has ended: {error}");
         }
     });
     Ok(())
@@ -70,7 +70,7 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Queries etcd's `/health` directly: a single request does not need a client.
+/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, which needs no HTTP client.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -92,7 +92,7 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// Returns an error if a component has exited or exceeded the timeout.
+/// Returns an error if a component has exited, or is not ready within the timeout.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

@@ -1,4 +1,4 @@
-//! The supervisor's child processes: started, killed, frozen, and always stopped.
+//! Starts, kills and freezes the supervisor's child processes, and kills all of them at the end.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
 
-/// All programs of a cluster.
+/// The running programs of a cluster, and what is needed to start them.
 pub(crate) struct Children {
     pub folder: Folder,
     pub spec: Spec,
@@ -29,12 +29,12 @@ impl Children {
         Ok(Self { folder, spec, ports, running: BTreeMap::new(), me })
     }
 
-    /// Returns the running processes.
+    /// Returns the ID and start time of each component's process.
     pub fn processes(&self) -> BTreeMap<Component, Process> {
         self.running.iter().map(|(component, (_, process))| (*component, *process)).collect()
     }
 
-    /// Starts a component in its own process group.
+    /// Starts a component in its own process group. Does nothing if it is running.
     pub fn start(&mut self, component: Component) -> Result<(), Error> {
         if self.died(component).is_none() && self.running.contains_key(&component) {
             return Ok(());
@@ -46,10 +46,11 @@ impl Children {
         let mut command = Command::new(&self.me);
         command.arg("exec").arg(std::process::id().to_string()).arg(program).arg("--");
         command.args(component.arguments(&self.folder, &self.spec, self.ports)?);
-        // The programs inherit none of the caller's environment (proxies, kubeconfigs, feature switches).
+        // Hide the caller's environment: proxies, kubeconfigs and feature switches would change how the programs
+        // behave.
         command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
-        // Most of their CPU time is garbage collection, and a small cluster has little garbage: halving it costs some
-        // hundred megabytes.
+        // The programs spend most of their CPU time on garbage collection. With this setting, Go collects half as
+        // often; that costs some hundred megabytes of memory.
         command.env("GOGC", "200");
         command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;
@@ -59,7 +60,7 @@ impl Children {
         Ok(())
     }
 
-    /// Returns how a component exited by itself, if it did.
+    /// Returns the exit status of a component that has exited by itself, or `None` if it is running.
     pub fn died(&mut self, component: Component) -> Option<String> {
         let (child, _) = self.running.get_mut(&component)?;
         child.try_wait().ok().flatten().map(|status| status.to_string())
@@ -72,13 +73,13 @@ impl Children {
         }
     }
 
-    /// Stops a component, and returns when every thread is stopped; until then a thread may still respond.
+    /// Freezes a component with SIGSTOP, and waits until all of its threads are stopped and none can respond.
     pub async fn freeze(&self, component: Component) {
         let Some((_, process)) = self.running.get(&component) else { return };
         process.signal_group(Signal::STOP);
         let Some(pid) = Pid::from_raw(process.pid) else { return };
         let stands = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        // Only fails for a child that was waited for already.
+        // An error is ignored: it means that the component has already exited.
         let _ = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(pid), stands)).await;
     }
 
@@ -86,12 +87,12 @@ impl Children {
     pub async fn kill(&mut self, component: Component) {
         if let Some((mut child, process)) = self.running.remove(&component) {
             process.signal_group(Signal::KILL);
-            // Only fails for a child that was waited for already.
+            // An error is ignored: it means that the component has already exited.
             let _ = child.wait().await;
         }
     }
 
-    /// Kills all components at once, because nothing needs to outlive the cluster.
+    /// Kills all components at once with SIGKILL, because no data needs to survive, and waits until they have exited.
     pub async fn end(&mut self) {
         for (_, process) in self.running.values() {
             process.signal_group(Signal::KILL);
@@ -102,7 +103,7 @@ impl Children {
         self.running.clear();
     }
 
-    /// Returns an error about a component, with the end of its log.
+    /// Returns the error that a component did not start for this reason, with the last lines of its log.
     pub fn boot_error(&self, component: Component, reason: &str) -> Error {
         let tail = tail(&self.folder.log(component.name()), 15);
         Error::Boot { component: component.name().into(), reason: reason.into(), tail }

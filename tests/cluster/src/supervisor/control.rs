@@ -14,26 +14,26 @@ use crate::components::Component;
 use crate::folder::{Folder, SOCKET};
 use crate::spec::State;
 
-/// The requests that the supervisor handles for a component.
+/// A request to the supervisor about one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// SIGKILL, and wait until it has exited.
+    /// Kill the component with SIGKILL, and wait until it has exited.
     Kill(Component),
-    /// SIGSTOP: it keeps its connections without responding.
+    /// Stop the component with SIGSTOP: it keeps its connections, but does not respond.
     Freeze(Component),
-    /// SIGCONT.
+    /// Continue a frozen component with SIGCONT.
     Thaw(Component),
-    /// Start it again with the same command line; for the API server, wait until it is ready.
+    /// Start a killed component again with the same command line. If it is the API server, wait until it is ready.
     Start(Component),
 }
 
 type Answer = Result<(), String>;
 
-/// The timeout for a client's request; clients are processes of this crate, so it is short.
+/// The timeout for a client to send its request after it has connected.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Handles requests until there is a reason to stop.
+/// Responds to requests, one after the other, until the supervisor must stop.
 pub(super) async fn serve(listener: UnixListener, children: &mut Children, stop: &mut StopSignal) {
     loop {
         tokio::select! {
@@ -58,9 +58,9 @@ async fn respond(stream: UnixStream, children: &mut Children) {
     }
     let answer: Answer = match serde_json::from_str(&line) {
         Ok(request) => handle(request, children).await.map_err(|error| error.to_string()),
-        Err(error) => Err(format!("not a request: {error}")),
+        Err(error) => Err(format!("it does not understand the request: {error}")),
     };
-    // A client that has disconnected does not need the response.
+    // An error is ignored: it means that the client has disconnected.
     let _ = stream.write_all(format!("{}\n", serde_json::json!(answer)).as_bytes()).await;
 }
 
@@ -80,14 +80,15 @@ pub(crate) async fn send(folder: &Folder, request: Request) -> Result<(), Error>
     let failed = |reason: String| Error::Supervisor { reason };
     let state = State::of_running(folder)?;
     let socket = format!("/proc/{}/cwd/{SOCKET}", state.supervisor.pid);
-    let stream = UnixStream::connect(&socket).await.map_err(|error| failed(format!("no answer: {error}")))?;
+    let stream =
+        UnixStream::connect(&socket).await.map_err(|error| failed(format!("cannot connect to it: {error}")))?;
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     let request = format!("{}\n", serde_json::json!(request));
     let written = stream.write_all(request.as_bytes()).await;
     let read = stream.read_line(&mut line).await;
-    written.and(read).map_err(|error| failed(format!("no answer: {error}")))?;
+    written.and(read).map_err(|error| failed(format!("it closed the connection: {error}")))?;
     let answer: Answer =
-        serde_json::from_str(&line).map_err(|_| failed(format!("no response to {}", request.trim())))?;
+        serde_json::from_str(&line).map_err(|_| failed(format!("it did not respond to {}", request.trim())))?;
     answer.map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! The initial objects of every cluster: nodes and a storage class.
+//! Creates the initial objects of every cluster: its nodes and a StorageClass.
 
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node as KubernetesNode, ServiceAccount};
@@ -11,7 +11,8 @@ use kube::{Api, Client};
 use crate::Error;
 use crate::options::Node;
 
-/// Creates them, and waits until nodes are Ready and a first pod would be accepted.
+/// Creates the StorageClass and the nodes. Waits until the nodes are Ready and the default service account exists,
+/// without which the API server refuses pods.
 pub(super) async fn seed(client: &Client, nodes: &[Node]) -> Result<(), Error> {
     let classes: Api<StorageClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &storage_class()).await.map_err(Error::api("creating the StorageClass"))?;
@@ -41,7 +42,7 @@ fn object(node: &Node) -> KubernetesNode {
     KubernetesNode { metadata, ..Default::default() }
 }
 
-/// Whether a node has `Ready=True`.
+/// Returns a condition of a node: its condition `Ready` is True.
 fn is_node_ready() -> impl Condition<KubernetesNode> {
     |node: Option<&KubernetesNode>| {
         let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
@@ -49,8 +50,8 @@ fn is_node_ready() -> impl Condition<KubernetesNode> {
     }
 }
 
-/// Returns `general`, the default class of OpenStack-Helm's charts; the controller manager's host path provisioner
-/// binds its claims.
+/// Returns the StorageClass `general`, which OpenStack-Helm's charts use by default. The host path provisioner of
+/// kube-controller-manager creates its volumes.
 fn storage_class() -> StorageClass {
     let annotations = [("storageclass.kubernetes.io/is-default-class".to_string(), "true".to_string())];
     StorageClass {

@@ -1,5 +1,5 @@
-//! Volumes of the controller manager's host path provisioner, which creates an empty folder for every volume outside of
-//! the cluster's folder. They are removed with the cluster if the API server can still list them.
+//! Removes the folders of volumes. The host path provisioner of kube-controller-manager creates an empty folder in
+//! `/tmp` for every volume, outside of the cluster's folder.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use kube::api::ListParams;
 use crate::client;
 use crate::folder::Folder;
 
-/// The folder of Kubernetes' `pkg/volume/hostpath`.
+/// The folder in which the host path provisioner creates the folders of volumes (Kubernetes' `pkg/volume/hostpath`).
 const HOST_PATH: &str = "/tmp/hostpath_pv";
-/// A killed or frozen API server must not delay the end.
+/// The timeout for the list of volumes. It is short, because the API server may be killed or frozen when a cluster
+/// stops.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Removes the folders of all volumes if they are empty, which they are without real kubelets.
+/// Removes the empty folders of all volumes that the API server lists. Simulated pods write no data, so all are empty.
 pub(super) async fn remove(folder: &Folder) {
     let Ok(client) = client::for_kubeconfig(&folder.kubeconfig_of("seed")).await else { return };
     let api: Api<PersistentVolume> = Api::all(client);
@@ -24,7 +25,7 @@ pub(super) async fn remove(folder: &Folder) {
     for volume in listed.into_iter().flatten().flatten() {
         let path = volume.spec.and_then(|spec| spec.host_path).map(|source| source.path).unwrap_or_default();
         if Path::new(&path).starts_with(HOST_PATH) {
-            // Already removed, or not empty and then not ours.
+            // An error is ignored: the folder does not exist, or contains files and was not created for this cluster.
             let _ = std::fs::remove_dir(&path);
         }
     }

@@ -1,4 +1,4 @@
-//! The evaluation of a pod: the required changes of its control annotations.
+//! Decides which control annotations (`kwok.osdpl.dev/…`) of a pod must change.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
 
-/// Control annotations to set or to remove, by their names without prefix.
+/// Control annotations by their names without the prefix. `None` removes an annotation.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
 
-/// Returns the required changes of a pod's control annotations; empty if there are none.
+/// Returns the changes of a pod's control annotations; empty if they are already correct.
 pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if pod.node.is_empty() || pod.is_leaving || matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
         return Annotations::new();
@@ -28,7 +28,8 @@ pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations 
     wanted
 }
 
-/// Returns the annotations of a fault rule for the pod, and removes those of a deleted rule.
+/// Returns the annotations with which a fault rule controls the pod. If the rule of the pod was deleted, returns their
+/// removal.
 fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let rule = world.rule(key, pod);
     if rule.is_none() && !pod.settings.contains_key("rule") {
@@ -37,7 +38,7 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
     for key in RULE_KEYS {
         let value = rule.and_then(|(_, rule)| rule.value(key));
-        // The pod's own annotations are kept unless a rule has overwritten them.
+        // Remove only annotations that a rule has set; keep those from the pod's template.
         if value.is_some() || pod.settings.contains_key("rule") {
             wanted.insert(key.to_string(), value);
         }
@@ -45,20 +46,22 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     wanted
 }
 
-/// A released pod is never blocked again: its init containers have run.
+/// Returns the annotations that block or release the pod. A released pod is never blocked again, because its init
+/// containers have run.
 fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let set = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
     let waits = if pod.is_released() || !world.is_node_ready(&pod.node) { None } else { waits(key, pod, world) };
     if let Some((stage, missing)) = waits {
         return [set("waits-in", Some(stage)), set("waits-for", Some(&missing.join("; ")))].into();
     }
-    // Nothing starts on a node that is down.
+    // A pod that is not released yet does not start on a node that is not ready.
     let goes = pod.is_released() || world.is_node_ready(&pod.node);
     let released = if goes { Some("true") } else { None };
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
-/// Returns the stage at which a pod is blocked, and its pending dependencies, in the order of a kubelet.
+/// Returns the stage at which a pod is blocked (`volumes`, `init` or `config`), and the objects that it waits for
+/// there. The stages have the order of a real kubelet.
 fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<String>)> {
     let missing = |sources: &[Source]| -> Vec<String> {
         let absent = sources.iter().filter(|source| !world.has(source.kind, &key.namespace, &source.name));
@@ -79,8 +82,9 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
     (!environment.is_empty()).then_some(("config", environment))
 }
 
-/// Whether a dependency is available, by the rules of kubernetes-entrypoint's `dependencies/*/*.go`. Nodes are compared
-/// by name, not by address, because all simulated nodes share one.
+/// Whether a dependency is available, by the rules in `dependencies/*/*.go` of kubernetes-entrypoint. That program
+/// compares the addresses of nodes; this function compares their names, because all simulated nodes have the same
+/// address.
 fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
@@ -100,8 +104,8 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // Upstream passes if the node has no pod. Here a ready pod on another node is required, or a wait would end
-            // before the pods of the set are created.
+            // If the node has no pod of the DaemonSet, kubernetes-entrypoint does not wait. Here a pod must be ready on
+            // another node, because the controller may not have created the DaemonSet's pods yet.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
@@ -131,8 +135,8 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// Handles `fail-once` if a new pod replaces the failed one: an earlier pod of the same owner must have failed. If
-/// containers restart in place, kwok's stages use the restart count.
+/// Whether an earlier pod of the same owner has failed. The behaviour `fail-once` needs this for pods that are not
+/// restarted in place, such as those of a Job. For other pods, kwok's stages use the restart count.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

@@ -1,4 +1,4 @@
-//! The event that a kubelet writes if the source of a volume is missing.
+//! Writes the event that a kubelet writes if the Secret or ConfigMap of a volume does not exist.
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -11,7 +11,7 @@ use super::PREFIX;
 use super::facts::PodFacts;
 use super::world::Key;
 
-/// Writes `FailedMount` if `patch` begins to block a pod because of its volumes.
+/// Writes an event `FailedMount` if `patch` is the one that blocks the pod because of its volumes.
 pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &Value) {
     let value = |name: &str| patch["metadata"]["annotations"][format!("{PREFIX}{name}")].as_str();
     if value("waits-in") != Some("volumes") {
@@ -20,7 +20,7 @@ pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &
     let api: Api<Event> = Api::namespaced(client.clone(), &key.namespace);
     let event = event(key, pod, value("waits-for").unwrap_or_default());
     tokio::spawn(async move {
-        // Events are informational; a lost one is ignored.
+        // An error is ignored, because nothing depends on the event.
         let _ = api.create(&PostParams::default(), &event).await;
     });
 }

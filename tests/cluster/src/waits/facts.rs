@@ -1,4 +1,4 @@
-//! The facts about each object that the waits need.
+//! Reads from each watched object the few facts that decide whether pods may start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use kube::ResourceExt;
 use super::PREFIX;
 use super::needs::{Labels, Needs};
 
-/// The facts about a pod.
+/// The facts about a pod: what it waits for, and what decides whether other pods wait for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PodFacts {
     pub uid: String,
     pub labels: Labels,
-    /// Annotations with our prefix, by their names without it.
+    /// The annotations with the prefix `kwok.osdpl.dev/`, by their names without it.
     pub settings: BTreeMap<String, String>,
-    /// Empty until the pod is scheduled.
+    /// The name of the pod's node; empty until the pod is scheduled.
     pub node: String,
     pub phase: String,
     pub is_ready: bool,
     pub is_leaving: bool,
-    /// `restartPolicy: Never`.
+    /// Whether the pod has `restartPolicy: Never`.
     pub never_restarts: bool,
-    /// The uid of the controlling owner.
+    /// The uid of the object that controls the pod, such as a Job.
     pub owner: Option<String>,
     pub needs: Arc<Needs>,
 }
 
 impl PodFacts {
-    /// Returns a setting of the simulation: from an annotation, else a label.
+    /// Returns a setting of the pod, such as `behaviour`: from an annotation, else from a label.
     pub fn setting(&self, key: &str) -> Option<&str> {
         let label = || self.labels.get(&format!("{PREFIX}{key}"));
         self.settings.get(key).or_else(label).map(String::as_str)
@@ -82,7 +82,8 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
     }
 }
 
-/// An endpoint is ready unless it states otherwise (`EndpointConditions`).
+/// Returns the Service of a slice, and whether one of its endpoints is ready. An endpoint without the condition `ready`
+/// is ready (Kubernetes' `EndpointConditions`).
 pub(super) fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
     let ready = |endpoint: &Endpoint| {
         let conditions = endpoint.conditions.as_ref();
@@ -104,7 +105,7 @@ pub(super) fn job_facts(job: &Job) -> JobFacts {
     }
 }
 
-/// OpenStack-Helm's DaemonSets use label selectors only.
+/// Returns the labels with which a DaemonSet selects its pods. OpenStack-Helm's DaemonSets have no other selectors.
 pub(super) fn selected(set: &DaemonSet) -> Labels {
     let selector = set.spec.as_ref().map(|spec| &spec.selector);
     selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default()

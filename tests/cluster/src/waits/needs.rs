@@ -1,7 +1,7 @@
-//! The dependencies of a pod before its containers may start, read from its specification.
+//! Reads from a pod's spec the objects that must exist or be ready before its containers start.
 //!
-//! The `DEPENDENCY_*` variables are parsed like in airship/kubernetes-entrypoint (`util/env/env.go` and `dependencies/`
-//! there): namespaces default to the pod's, malformed entries are ignored.
+//! The `DEPENDENCY_*` variables have the format of airship/kubernetes-entrypoint (see its `util/env/env.go` and
+//! `dependencies/`): the default namespace is the pod's, and malformed entries are ignored.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,31 @@ use serde::Deserialize;
 
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// All dependencies of a pod, in the order in which a kubelet checks them.
+/// All objects that a pod waits for, in the order in which a kubelet checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// The sources of volumes: without them there is no sandbox.
+    /// The Secrets and ConfigMaps of its volumes. Without them, a kubelet does not create the pod's sandbox.
     pub volumes: Vec<Source>,
-    /// The dependencies of kubernetes-entrypoint in the init containers.
+    /// The dependencies for which kubernetes-entrypoint waits in an init container.
     pub dependencies: Vec<Dependency>,
-    /// The sources of the containers' environment: without them a container is not created.
+    /// The Secrets and ConfigMaps of its containers' environment. Without them, a kubelet does not create the
+    /// container.
     pub environment: Vec<Source>,
 }
 
-/// The kind of an object that a pod reads.
+/// The kind of an object that a pod reads for its volumes or environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
     Secret,
     ConfigMap,
 }
 
-/// A Secret or ConfigMap in the pod's namespace that is not optional.
+/// A Secret or ConfigMap in the pod's namespace that the pod requires: it is not marked as optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub kind: SourceKind,
     pub name: String,
-    /// The volume or container that needs it.
+    /// The name of the volume or container that refers to it.
     pub user: String,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct CustomDependency {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// Dotted keys and their required values.
+    /// The fields that must have a value, with keys such as `status.phase`.
     pub fields: Vec<FieldDependency>,
     pub conditions: Vec<ConditionDependency>,
 }
@@ -72,13 +73,13 @@ pub(super) struct FieldDependency {
 pub(super) struct ConditionDependency {
     #[serde(rename = "type")]
     pub type_: String,
-    /// `True` if empty.
+    /// The required status of the condition; empty means `True`.
     #[serde(default)]
     pub status: String,
 }
 
 impl Needs {
-    /// Reads the dependencies of a pod.
+    /// Returns the objects that a pod waits for.
     pub fn of(pod: &Pod) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(spec) = &pod.spec else { return Self::default() };
@@ -92,14 +93,14 @@ impl Needs {
 }
 
 impl Needs {
-    /// Whether the readiness of another pod can end the wait.
+    /// Whether the pod waits for another pod to become ready.
     pub fn waits_for_pods(&self) -> bool {
         let by_pods =
             |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
         self.dependencies.iter().any(by_pods)
     }
 
-    /// Returns the kinds of custom resources to wait for.
+    /// Returns the kinds of custom resources that the pod waits for.
     pub fn custom_kinds(&self) -> impl Iterator<Item = CustomKind> {
         self.dependencies.iter().filter_map(|dependency| match dependency {
             Dependency::Custom(custom) => Some(custom.kind_in_namespace()),
@@ -109,7 +110,7 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind to watch.
+    /// Returns the kind and namespace of the custom resource, for which a watch is necessary.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
@@ -175,7 +176,8 @@ fn environment(container: &Container) -> Vec<Source> {
     sources
 }
 
-/// OpenStack-Helm always sets `DEPENDENCY_SERVICE`, possibly empty: it identifies an entrypoint container.
+/// Returns the dependencies of a container. Only containers with `DEPENDENCY_SERVICE` have any: OpenStack-Helm sets
+/// this variable, possibly empty, for every container that runs kubernetes-entrypoint.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
     let value =
@@ -200,7 +202,8 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// Parses `name,namespace:name,…`; entries of another form are ignored, like upstream does with a warning.
+/// Parses `name,namespace:name,…` into pairs of namespace and name. Entries of another form are ignored;
+/// kubernetes-entrypoint ignores them, too.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {
@@ -211,7 +214,7 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
     })
 }
 
-/// The JSON variable takes precedence over the plain one.
+/// Parses the variables for Jobs: a plain `list`, and a list in `json`, which takes precedence.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

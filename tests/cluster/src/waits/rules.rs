@@ -1,7 +1,8 @@
-//! Fault rules make pods misbehave that can't be labelled in advance, such as those of a chart's hook Jobs.
+//! Fault rules: they make pods misbehave that a test can't label in advance, such as those of a chart's hook Jobs.
 //!
-//! They are stored in the ConfigMap `kwok-faults` in `kube-system`, one per key, as YAML. They are applied to matching
-//! pods before these start, and to running ones at once; removing a rule removes its annotations.
+//! The ConfigMap `kwok-faults` in `kube-system` contains the rules, one per key, as YAML. The supervisor writes the
+//! settings of a rule into annotations of matching pods: before they start, or at once if they are running. When a rule
+//! is removed, the supervisor removes these annotations.
 
 use std::collections::BTreeMap;
 
@@ -9,52 +10,53 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 
-/// The ConfigMap of all rules.
+/// The name of the ConfigMap that contains all rules.
 pub(crate) const FAULTS: &str = "kwok-faults";
-/// Its namespace.
+/// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The annotation (without prefix) in which the reader of the rules acknowledges them.
+/// The annotation (without prefix) of that ConfigMap in which the supervisor writes the digest of the rules that it has
+/// read.
 pub(crate) const IN_FORCE: &str = "in-force";
 
-/// The settings that a rule may contain.
+/// The settings that a rule may contain, by the names of their annotations.
 pub(super) const RULE_KEYS: [&str; 8] =
     ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 
-/// A fault rule: the matching pods and their behaviour. See the crate's documentation for the settings.
+/// A fault rule: which pods it matches, and how they behave. The crate's documentation explains the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Rule {
-    /// Only pods of this namespace.
+    /// The rule matches only pods in this namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Only pods whose name has this prefix.
+    /// The rule matches only pods whose names begin with this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Only pods with all these labels.
+    /// The rule matches only pods with all these labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
+    /// How the pod misbehaves: `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<String>,
-    /// The time until it is ready or has completed, such as `1.5s`.
+    /// The time until the pod is ready or has completed, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// Time between restarts.
+    /// The time between restarts of a failing container, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_delay: Option<String>,
-    /// The time between a pod's deletion and its end.
+    /// The time between the deletion of the pod and its end, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_delay: Option<String>,
-    /// Exit code of a failing container.
+    /// The exit code of a failing container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// Termination message of a failing container.
+    /// The termination message of a failing container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The log of the containers.
+    /// The log of every container of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// `false`: running but not ready.
+    /// Whether the pod is Ready; with `false` it runs, but is not Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
 }
@@ -77,7 +79,7 @@ impl Rule {
             && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// Returns the annotation that the rule sets for a name of [`RULE_KEYS`].
+    /// Returns the value that the rule sets for the annotation `key`, which is one of [`RULE_KEYS`].
     pub(super) fn value(&self, key: &str) -> Option<String> {
         match key {
             "behaviour" => self.behaviour.clone(),
@@ -93,7 +95,7 @@ impl Rule {
     }
 }
 
-/// All rules, with the data to acknowledge them.
+/// All rules, their digest, and the digest that the ConfigMap's annotation has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,
@@ -102,20 +104,20 @@ pub(super) struct Rules {
     pub uid: String,
 }
 
-/// Reads the ConfigMap. An invalid rule is logged by the supervisor and skipped.
+/// Reads the rules in the ConfigMap. Logs and skips an invalid rule.
 pub(super) fn read(map: &ConfigMap) -> Rules {
     let mut by_name = BTreeMap::new();
     for (name, text) in map.data.iter().flatten() {
         match serde_saphyr::from_str::<Rule>(text) {
             Ok(rule) => drop(by_name.insert(name.clone(), rule)),
-            Err(error) => eprintln!("configmap {FAULTS_NAMESPACE}/{FAULTS}, rule {name} is ignored: {error}"),
+            Err(error) => eprintln!("rule {name} in ConfigMap {FAULTS_NAMESPACE}/{FAULTS} is ignored: {error}"),
         }
     }
     let acknowledged = map.annotations().get(&format!("{}{IN_FORCE}", super::PREFIX)).cloned();
     Rules { by_name, digest: digest(map), acknowledged, uid: map.uid().unwrap_or_default() }
 }
 
-/// Returns a digest of the rules.
+/// Returns a digest of the names and texts of all rules in the ConfigMap.
 pub(crate) fn digest(map: &ConfigMap) -> String {
     crate::digest::short(map.data.iter().flatten().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
 }

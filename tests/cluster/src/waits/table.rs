@@ -1,11 +1,12 @@
-//! The objects of one kind in a watch.
+//! A table of the objects of one kind, kept up to date by the events of a watch.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use kube::runtime::watcher::Event;
 
-/// The objects of one kind after the last list and the changes since then.
+/// The objects of one kind. `now` is the result of the last complete list and all later changes; `coming` collects a
+/// list that is not complete yet.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,
@@ -19,7 +20,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
-    /// Applies an event; returns whether any stored data has changed.
+    /// Applies an event. Returns whether the event changed the content of the table.
     pub fn apply<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
         match event {
             Event::Init => {

@@ -1,4 +1,4 @@
-//! All watches of the waits program as one stream of changes.
+//! Merges all watches of this module into one stream of changes.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{Stream, StreamExt};
@@ -14,12 +14,14 @@ use super::needs::CustomKind;
 use super::rules::{FAULTS, FAULTS_NAMESPACE};
 use super::world::Change;
 
-/// The delay after a failed watch: tests kill the API server and want to continue as soon as it is back.
+/// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
+/// soon as it is back.
 const DELAY: Duration = Duration::from_millis(200);
-/// The delay after requesting an unknown kind of custom resource; its definition may be created later.
+/// The interval at which the API server is asked for a kind of custom resource that it does not know yet. Its CRD may
+/// be created later.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
-/// All changes in the watched cluster.
+/// The merged stream of the changes that all watches report.
 pub(super) struct Changes {
     client: Client,
     streams: SelectAll<BoxStream<'static, Change>>,
@@ -43,7 +45,7 @@ impl Changes {
         Self { client, streams }
     }
 
-    /// Returns the next change; the streams never end.
+    /// Waits for the next change and returns it. It is never `None`, because watches never end.
     pub async fn next(&mut self) -> Option<Change> {
         self.streams.next().await
     }
@@ -64,7 +66,7 @@ impl Changes {
     }
 }
 
-/// Waits until the API server knows the kind.
+/// Waits until the API server knows the kind, and returns an API for it.
 async fn find(client: Client, kind: &CustomKind) -> Api<DynamicObject> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let gvk = GroupVersionKind::gvk(group, version, &kind.kind);
@@ -87,12 +89,12 @@ where
     without_errors(watch(api, config).backoff(Steady)).map(change).boxed()
 }
 
-/// A failed watch restarts by itself, so errors are ignored.
+/// Removes errors from the events of a watch: kube restarts a failed watch by itself.
 fn without_errors<T>(stream: impl Stream<Item = Result<T, Error>>) -> impl Stream<Item = T> {
     stream.filter_map(|result| std::future::ready(result.ok()))
 }
 
-/// A constant delay: kube's own backoff grows to half a minute, and tests would wait for it.
+/// A backoff with a constant delay. The delay of kube's own backoff grows to half a minute, for which tests would wait.
 struct Steady;
 
 impl Iterator for Steady {

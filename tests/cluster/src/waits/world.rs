@@ -1,4 +1,4 @@
-//! The part of the cluster that decides whether pods may start, updated by watches.
+//! The watched objects that decide whether pods may start, and which pods a change affects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use super::needs::{CustomKind, Labels, SourceKind};
 use super::rules::{self, Rule, Rules};
 use super::table::Table;
 
-/// Namespace and name.
+/// The namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     pub namespace: String,
@@ -37,8 +37,8 @@ impl Key {
     }
 }
 
-/// A change in the watched cluster.
-#[expect(clippy::large_enum_variant, reason = "one at a time, consumed at once")]
+/// An event of one of the watches.
+#[expect(clippy::large_enum_variant, reason = "only one change exists at a time")]
 pub(super) enum Change {
     Pod(Event<Pod>),
     Slice(Event<EndpointSlice>),
@@ -51,23 +51,23 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// The pods to evaluate again.
+/// Which pods must be evaluated again after some changes. A pod is affected if one of the fields includes it.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// All of them.
+    /// Evaluate all pods.
     pub all: bool,
-    /// Those that are not released.
+    /// Evaluate all pods that are not released.
     pub waiting: bool,
-    /// Those that wait for other pods.
+    /// Evaluate all pods that wait for other pods.
     pub waiting_for_pods: bool,
-    /// These pods.
+    /// Evaluate the pods with these keys.
     pub pods: HashSet<Key>,
-    /// Kinds of custom resources that pods newly wait for.
+    /// Kinds of custom resources that pods wait for and that have no watch yet.
     pub customs: Vec<CustomKind>,
 }
 
 impl Touched {
-    /// Whether it contains a pod.
+    /// Whether this pod must be evaluated again.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
         let is_waiting = || !pod.is_released();
         self.all
@@ -77,26 +77,26 @@ impl Touched {
     }
 }
 
-/// All watched objects.
+/// The facts about all watched objects.
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
-    /// The pods of each node: most waits are for a pod on the same node, and there may be hundreds of nodes.
+    /// The keys of each node's pods. With hundreds of nodes, it makes the search for pods on the same node fast.
     pods_by_node: HashMap<String, HashSet<Key>>,
     pub slices: Table<Key, SliceFacts>,
     pub jobs: Table<Key, JobFacts>,
-    /// The labels of their pods.
+    /// The labels with which each DaemonSet selects its pods.
     pub daemon_sets: Table<Key, Labels>,
     secrets: Table<Key, ()>,
     config_maps: Table<Key, ()>,
-    /// Whether they are Ready.
+    /// Whether each node is Ready.
     nodes: Table<String, bool>,
     pub customs: HashMap<CustomKind, Table<String, serde_json::Value>>,
     faults: Table<Key, Rules>,
 }
 
 impl World {
-    /// Applies a change and collects the affected pods.
+    /// Applies a change, and adds the pods that it affects to `touched`.
     pub fn apply(&mut self, change: Change, touched: &mut Touched) {
         let changed = match change {
             Change::Pod(event) => return self.apply_pod(event, touched),
@@ -147,12 +147,12 @@ impl World {
         if is_deleted {
             pods.remove(key);
         } else if pods.insert(key.clone()) && !node.is_empty() {
-            // It had no node before.
+            // The pod has just been scheduled: remove it from the pods without a node.
             self.set_node(key, "", true);
         }
     }
 
-    /// Whether every initial list has arrived; before that, objects may appear to be missing.
+    /// Whether the first list of every kind is complete. Before that, an object may be missing only from these tables.
     pub fn is_known(&self) -> bool {
         let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
             self;
@@ -176,7 +176,7 @@ impl World {
         keys.map(|(_, pod)| pod).filter(|pod| has_labels(&pod.labels, labels))
     }
 
-    /// Returns those on a node.
+    /// Returns the pods on a node that are in a namespace and have all of these labels.
     pub fn pods_on<'a>(
         &'a self,
         node: &'a str,
@@ -184,7 +184,7 @@ impl World {
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods_by_node.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
-        // A pod of the same name may have been recreated elsewhere while the watch was interrupted.
+        // While the watch was interrupted, a pod of the same name may have been recreated on another node.
         keys.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && has_labels(&pod.labels, labels))
     }
 
@@ -196,19 +196,20 @@ impl World {
         }
     }
 
-    /// A node that does not exist is not Ready.
+    /// Whether a node is Ready; `false` if it does not exist.
     pub fn is_node_ready(&self, name: &str) -> bool {
         self.nodes.get(&name.to_string()).copied().unwrap_or(false)
     }
 
-    /// Returns the first fault rule by name that matches a pod.
+    /// Returns the fault rule that matches a pod, with its name. If several match, the name that sorts first wins.
     pub fn rule(&self, key: &Key, pod: &PodFacts) -> Option<(&str, &Rule)> {
         let rules = self.faults.iter().flat_map(|(_, rules)| &rules.by_name);
         let mut matching = rules.filter(|(_, rule)| rule.matches(&key.namespace, &key.name, &pod.labels));
         matching.next().map(|(name, rule)| (name.as_str(), rule))
     }
 
-    /// Returns digest and uid of fault rules that are in effect but not acknowledged.
+    /// Returns the digest of the fault rules and the uid of their ConfigMap, unless its annotation already has this
+    /// digest.
     pub fn rules_to_acknowledge(&self) -> Option<(String, &str)> {
         let (_, rules) = self.faults.iter().next()?;
         (rules.acknowledged.as_ref() != Some(&rules.digest)).then(|| (rules.digest.clone(), rules.uid.as_str()))

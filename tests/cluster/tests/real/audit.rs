@@ -1,4 +1,4 @@
-//! The audit log, with which other tests check the order and number of writes, and the rights of service accounts.
+//! Tests of the audit log, and of kubeconfigs with the rights of a service account.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::jiff::Timestamp;
@@ -34,7 +34,9 @@ async fn runs_a_process_as_a_service_account() {
     assert!(config.auth_info.token_file.is_some());
     let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config).unwrap(), "accounts");
     let map = serde_json::from_value(json!({ "metadata": { "name": "refused" } })).unwrap();
-    let Err(kube::Error::Api(status)) = maps.create(&PostParams::default(), &map).await else { panic!("allowed") };
+    let Err(kube::Error::Api(status)) = maps.create(&PostParams::default(), &map).await else {
+        panic!("the API server must refuse the write of a service account without rights")
+    };
     assert!(status.is_forbidden() && status.message.contains("system:serviceaccount:accounts:operator"), "{status:?}");
 }
 

@@ -1,4 +1,4 @@
-//! An existing cluster is used and never changed.
+//! The options name an existing cluster: this crate uses it, but never stops or breaks it.
 
 use cluster::{Cluster, Component, Options, Rule};
 
@@ -19,7 +19,7 @@ async fn uses_an_existing_cluster_unchanged() {
     assert!(used.kubeconfig_for("default", "default").await.unwrap().exists());
 
     let error = used.kill(Component::Apiserver).await.unwrap_err().to_string();
-    assert!(error.contains("not possible on an existing cluster"), "{error}");
+    assert!(error.contains("not possible on a cluster that `cluster` did not start"), "{error}");
     used.behaviour("any", &Rule::default()).await.unwrap_err();
 
     let path = used.folder().path().to_path_buf();

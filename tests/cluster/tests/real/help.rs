@@ -1,4 +1,4 @@
-//! Helpers of the tests: a shared cluster for tests that do not break it, and waits for conditions.
+//! Helpers of the tests: a cluster that all tests share which do not break it, and waits for conditions of objects.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Returns the shared cluster, which stops with this process. Every test attaches separately, because a client belongs
-/// to the runtime that created it.
+/// Returns the cluster that all tests share; it stops with this process. Each test attaches to it with a client of its
+/// own, because a client works only in the tokio runtime that created it.
 pub async fn shared() -> Cluster {
     static SHARED: OnceCell<Cluster> = OnceCell::const_new();
     let start = || async { Cluster::start(Options::default().with_audit(Audit::default())).await.unwrap() };
@@ -23,14 +23,14 @@ pub async fn shared() -> Cluster {
     Cluster::attach(cluster.folder().path()).await.unwrap()
 }
 
-/// Fails the test after a generous timeout.
+/// Waits for a future, and fails the test after one minute with `what` as the expected event.
 pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
-    // Boxed, because kube's conditions are large futures.
+    // The future is boxed, because kube's conditions are too large for the stack.
     let result = tokio::time::timeout(Duration::from_mins(1), Box::pin(future)).await;
     result.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
-/// The namespace of a test.
+/// A namespace of the shared cluster that one test creates and uses.
 pub struct TestNamespace {
     pub cluster: Cluster,
     pub namespace: String,
@@ -61,14 +61,14 @@ impl TestNamespace {
         self.api::<K>().create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Creates a pod with one container and settings as labels.
+    /// Creates a pod with one container. `settings` become labels, such as `kwok.osdpl.dev/behaviour`.
     pub async fn pod(&self, name: &str, settings: &[(&str, &str)]) {
         let labels = labels(settings);
         let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
         self.create::<Pod>(json!({ "metadata": { "name": name, "labels": labels }, "spec": spec })).await;
     }
 
-    /// Creates a Job with one container and settings as labels of its pods.
+    /// Creates a Job with one container. `settings` become labels of its pods, such as `kwok.osdpl.dev/behaviour`.
     pub async fn job(&self, name: &str, restart_policy: &str, settings: &[(&str, &str)]) {
         let spec = json!({ "restartPolicy": restart_policy, "containers": [{ "name": "main", "image": "image" }] });
         let template = json!({ "metadata": { "labels": labels(settings) }, "spec": spec });
@@ -76,7 +76,7 @@ impl TestNamespace {
         self.create::<Job>(json!({ "metadata": { "name": name }, "spec": spec })).await;
     }
 
-    /// Sets or removes the label `kwok.osdpl.dev/<setting>` of a running pod.
+    /// Sets the label `kwok.osdpl.dev/<setting>` of a running pod, or removes it if `value` is `None`.
     pub async fn relabel(&self, pod: &str, setting: &str, value: Option<&str>) {
         let key = format!("kwok.osdpl.dev/{setting}");
         let patch = Patch::Merge(json!({ "metadata": { "labels": { key: value } } }));
@@ -86,27 +86,33 @@ impl TestNamespace {
     /// Waits until a pod satisfies `check`, and returns it.
     pub async fn pod_where(&self, name: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
         let condition = move |pod: Option<&Pod>| pod.is_some_and(&check);
-        in_time(what, await_condition(self.api::<Pod>(), name, condition)).await.unwrap().unwrap()
+        in_time(&format!("pod {name} {what}"), await_condition(self.api::<Pod>(), name, condition))
+            .await
+            .unwrap()
+            .unwrap()
     }
 
-    /// Waits until a pod is Ready.
+    /// Waits until a pod is Ready, and returns it.
     pub async fn ready(&self, name: &str) -> Pod {
         self.pod_where(name, "becoming Ready", is_ready).await
     }
 
-    /// Waits until a Job satisfies `check`.
+    /// Waits until a Job satisfies `check`, and returns it.
     pub async fn job_where(&self, name: &str, what: &str, check: impl Fn(&Job) -> bool + Send) -> Job {
         let condition = move |job: Option<&Job>| job.is_some_and(&check);
-        in_time(what, await_condition(self.api::<Job>(), name, condition)).await.unwrap().unwrap()
+        in_time(&format!("Job {name} {what}"), await_condition(self.api::<Job>(), name, condition))
+            .await
+            .unwrap()
+            .unwrap()
     }
 
-    /// Returns the only pod of a Job when it satisfies `check`.
+    /// Waits until a pod of the Job satisfies `check`, and returns the pod.
     pub async fn pod_of_job(&self, job: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
         use futures::{StreamExt, TryStreamExt};
         let config = kube::runtime::watcher::Config::default().labels(&format!("job-name={job}"));
         let pods = kube::runtime::WatchStreamExt::applied_objects(kube::runtime::watcher(self.api::<Pod>(), config));
         let mut matching = pods.try_filter(|pod| std::future::ready(check(pod))).boxed_local();
-        in_time(what, matching.next()).await.unwrap().unwrap()
+        in_time(&format!("a pod of Job {job} {what}"), matching.next()).await.unwrap().unwrap()
     }
 }
 
@@ -127,7 +133,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     has_condition(pod, "Ready", "True")
 }
 
-/// Returns the reason why the first container waits, as in `kubectl get pods`.
+/// Returns the reason why the pod's first container waits, such as `ImagePullBackOff`.
 pub fn waiting(pod: &Pod) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.first()?.state.as_ref()?.waiting.as_ref()?.reason.clone()

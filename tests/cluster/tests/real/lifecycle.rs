@@ -1,4 +1,4 @@
-//! Starting and stopping clusters, with a complete cleanup in every case.
+//! Tests start and stop clusters, and kill callers and supervisors. No process and no temporary folder may be left.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::help::in_time;
 
-/// Returns every process of a cluster, the supervisor first, from the folder's state file.
+/// Returns the six processes that the folder's state file lists, the supervisor first. Checks that all are running.
 fn processes(folder: &Path) -> Vec<Process> {
     let text = std::fs::read_to_string(folder.join("state.json")).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();
@@ -29,14 +29,17 @@ fn processes(folder: &Path) -> Vec<Process> {
 
 fn assert_gone(processes: &[Process]) {
     for process in processes {
-        assert!(process.wait_until_gone(Duration::from_secs(30)), "{process:?} still runs");
+        assert!(
+            process.wait_until_gone(Duration::from_secs(30)),
+            "{process:?} is still running 30 s after its cluster was stopped"
+        );
     }
 }
 
 fn wait_until_removed(folder: &Path) {
     let mut tries = 0..1_000;
     while folder.exists() {
-        assert!(tries.next().is_some(), "{} is still there", folder.display());
+        assert!(tries.next().is_some(), "the supervisor has not removed {} within 10 s", folder.display());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -74,9 +77,9 @@ async fn two_clusters_run_and_stop_independently() {
     assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
 }
 
-/// Not a test: the process that the next test kills.
+/// Not a test: the test `killed_caller_leaves_nothing` runs this as a process of its own, and kills that process.
 #[tokio::test]
-#[ignore = "run by the test that kills it"]
+#[ignore = "the test killed_caller_leaves_nothing runs and kills it"]
 async fn hold_a_cluster_until_killed() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     println!("\nfolder {}", cluster.folder().path().display());
@@ -149,7 +152,7 @@ fn refuses_a_folder_with_other_files() {
     let folder = temporary.path().to_str().unwrap();
     let up = run(&["up", folder]);
     assert!(!up.status.success());
-    assert!(text(&up.stderr).contains("neither empty nor a cluster's folder"), "{}", text(&up.stderr));
+    assert!(text(&up.stderr).contains("neither empty nor the folder of a cluster"), "{}", text(&up.stderr));
     assert_eq!(text(&run(&["down", folder]).stdout), "no cluster ran there\n");
     assert_eq!(std::fs::read_to_string(precious).unwrap(), "data");
 }

@@ -1,4 +1,4 @@
-//! Nodes, and the cluster's addresses and volumes.
+//! Tests of simulated nodes, of addresses of load balancers, and of volumes.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use kube::Api;
@@ -12,7 +12,7 @@ use crate::help::{TestNamespace, in_time, is_ready};
 async fn node_goes_down_by_label_and_recovers() {
     let test = TestNamespace::new("nodes").await;
     let nodes: Api<Node> = Api::all(test.cluster.client());
-    // A node of this test, to which no pods of other tests are scheduled.
+    // The test uses a node of its own. It is unschedulable, so that pods of other tests are not affected.
     let node = json!({ "metadata": { "name": "spare" }, "spec": { "unschedulable": true } });
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
     let ready = |wanted: &'static str| {

@@ -1,4 +1,4 @@
-//! Finding and building programs, with a fake `go` that is fast.
+//! Tests that find and build programs. A fake `go` in PATH stands for the real one, which takes minutes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Creates folders for the cache and programs, with a fake `go` that counts its builds and returns the given result.
+/// Creates a folder with a fake `go` of this version, for the cache and the test's PATH. The fake `go` counts its
+/// builds in a file and then runs the shell command `build`.
 fn fake_go(version: &str, build: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     write_go(root.path(), version, build);

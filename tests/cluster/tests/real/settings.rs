@@ -1,4 +1,4 @@
-//! Every setting that makes pods misbehave, and the recovery.
+//! Tests of every setting that controls pods, and of the recovery when it is removed.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::Job;
@@ -126,7 +126,7 @@ async fn failing_once_job_succeeds_after_a_restart() {
     let test = TestNamespace::new("pods-once").await;
     test.job("sync", "OnFailure", &[("behaviour", "fail-once")]).await;
     test.job_where("sync", "succeeding", succeeded).await;
-    let pod = test.pod_of_job("sync", "being there", |_| true).await;
+    let pod = test.pod_of_job("sync", "existing", |_| true).await;
     assert_eq!(restarts(&pod), 1);
 }
 
@@ -184,7 +184,12 @@ async fn delayed_termination_keeps_a_deleted_pod() {
         let uid = test.ready(name).await.uid().unwrap();
         pods.delete(name, &DeleteParams::default()).await.unwrap();
         if name == "quick" {
-            in_time("its end", await_condition(pods.clone(), name, conditions::is_deleted(&uid))).await.unwrap();
+            in_time(
+                "the end of the deleted pod quick",
+                await_condition(pods.clone(), name, conditions::is_deleted(&uid)),
+            )
+            .await
+            .unwrap();
         }
     }
     test.pod_where("lingering", "leaving", |pod| pod.metadata.deletion_timestamp.is_some()).await;

@@ -1,4 +1,5 @@
-//! Pods wait for the dependencies of their init containers and volumes, and start as soon as they are available.
+//! Tests that pods wait for the objects that their init containers, volumes and environment need, and start as soon as
+//! these are available.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::help::{TestNamespace, annotation, in_time, is_ready, waiting};
 
-/// Returns a pod whose entrypoint has the given variables.
+/// Returns a pod whose init container runs kubernetes-entrypoint with these environment variables.
 fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
     let all = [("POD_NAME", name), ("DEPENDENCY_SERVICE", "")].into_iter();
     let given = |name: &str| variables.iter().any(|(given, _)| *given == name);
@@ -28,11 +29,11 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
 
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // kwok must have written the status as well.
+    // The annotation comes first. The second check waits until kwok has written the pod's status, too.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
-/// Like `waits_for`, with this reason in the status: kwok's first reason may be another one.
+/// Like `waits_for`, but also waits until the pod's status has this reason. kwok may write another reason first.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
     move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)
@@ -73,7 +74,7 @@ async fn job_with_endless_wait_never_completes() {
     let mut spec = pod["spec"].clone();
     spec["restartPolicy"] = json!("OnFailure");
     test.create::<Job>(json!({ "metadata": { "name": "db-sync" }, "spec": { "template": { "spec": spec } } })).await;
-    let pod = test.pod_of_job("db-sync", "the Job's pod waiting", waits_for("job waits-job/db-init")).await;
+    let pod = test.pod_of_job("db-sync", "waiting for db-init", waits_for("job waits-job/db-init")).await;
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
     test.job("db-init", "OnFailure", &[]).await;
     in_time("both Jobs completing", await_condition(test.api::<Job>(), "db-sync", conditions::is_job_completed()))

@@ -1,4 +1,4 @@
-//! Tests with a small simulated cluster and the evaluation of one pod.
+//! Tests that evaluate one pod in a small cluster of objects in memory.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;
@@ -13,7 +13,7 @@ fn object<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// Returns a cluster with a Ready node `node-1` and another node `node-2`.
+/// Returns the state of a cluster with two Ready nodes, `node-1` and `node-2`, after these changes.
 fn world(changes: Vec<Change>) -> World {
     let mut world = World::default();
     let node = |name: &str| {
@@ -51,7 +51,7 @@ fn apply(pod: &Value) -> Change {
     Change::Pod(Event::Apply(object(pod.clone())))
 }
 
-/// Returns a pod whose entrypoint waits for the given variable.
+/// Returns a pod whose init container runs kubernetes-entrypoint with this environment variable.
 fn waiting(variable: &str, value: &str) -> Value {
     let env = json!([{ "name": "DEPENDENCY_SERVICE", "value": "" }, { "name": variable, "value": value }]);
     pod("me", json!({ "spec": { "initContainers": [{ "name": "init", "env": env }] } }))

@@ -1,11 +1,11 @@
-//! Tests with pods of OpenStack-Helm and their dependencies.
+//! Tests that read the dependencies of pods such as OpenStack-Helm's.
 
 use serde_json::{Value, json};
 
 use super::*;
 use SourceKind::{ConfigMap, Secret};
 
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!` without a reference")]
 fn needs(spec: Value) -> Needs {
     let pod = json!({ "metadata": { "name": "pod", "namespace": "openstack" }, "spec": spec });
     Needs::of(&serde_json::from_value(pod).unwrap())
