@@ -15,7 +15,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 use crate::helm::Counters;
 
@@ -30,12 +31,19 @@ const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
 /// Starts logging to stderr: JSON lines, or plain lines, which are coloured on a terminal unless `NO_COLOR` is set.
 ///
-/// `RUST_LOG` sets the filter; the default is the operator's `info`.
+/// `RUST_LOG` sets the level of each target, such as `info,osdpl_operator=debug`; the default is the operator's `info`.
 pub fn init_logging(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
+    let requested = std::env::var("RUST_LOG").unwrap_or_else(|_| QUIET.to_owned());
+    let parsed = requested.parse::<Targets>();
+    let invalid = parsed.as_ref().err().map(ToString::to_string);
+    let levels = parsed.unwrap_or_else(|_| QUIET.parse().unwrap_or_default());
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
-    if json { logs.json().flatten_event(true).init() } else { logs.init() }
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    let lines = if json { lines.json().flatten_event(true).boxed() } else { lines.boxed() };
+    tracing_subscriber::registry().with(lines.with_filter(levels)).init();
+    if let Some(problem) = invalid {
+        tracing::warn!("RUST_LOG is ignored: {problem}; write levels such as info or info,osdpl_operator=debug");
+    }
 }
 
 /// The operator's metrics. Clones share their state.
