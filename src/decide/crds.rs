@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinitionSpec,
+};
 use kube::ResourceExt;
 
 use super::action::{Action, Planned};
@@ -64,7 +67,7 @@ fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<
             _ => continue,
         };
         let why = match stored {
-            Some(stored) if stored.spec == definition.spec => continue,
+            Some(stored) if stored.spec == with_defaults(definition.spec.clone()) => continue,
             Some(_) => format!("the chart of {name} has another version, and helm does not upgrade CRDs"),
             None => format!("the chart of {name} needs it"),
         };
@@ -72,6 +75,19 @@ fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<
         outdated.push(Planned::new(action, why));
     }
     Ok(outdated)
+}
+
+/// Sets the fields of a CRD that the API server would set, so that a stored CRD compares equal to the chart's.
+///
+/// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
+fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
+    spec.names.singular.get_or_insert_with(|| spec.names.kind.to_lowercase());
+    spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));
+    spec.conversion
+        .get_or_insert_with(|| CustomResourceConversion { strategy: "None".to_owned(), ..Default::default() });
+    // The API server does not store `false`.
+    spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
+    spec
 }
 
 /// Returns the wait for a read that the API server refuses. It is repeated once the response is outdated.

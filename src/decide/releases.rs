@@ -59,12 +59,17 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                 }
             },
             Step::Wait(Wait::Approval(why)) => {
-                let action = match why {
-                    Reason::NotDesired => plan::Action::Uninstall { skip_hooks: false },
-                    _ => plan::Action::Upgrade { delete_jobs: Vec::new() },
+                let waits = |planned| Planned { approval: Approval::Missing, ..planned };
+                let (action, definitions) = match why {
+                    Reason::NotDesired => (plan::Action::Uninstall { skip_hooks: false }, Vec::new()),
+                    // CRDs that can't be read block the upgrade once it is approved.
+                    _ => {
+                        let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
+                        (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
+                    }
                 };
                 let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
-                draft.add(Planned { approval: Approval::Missing, ..planned });
+                draft.add_with_prerequisites(waits(planned), definitions.into_iter().map(waits).collect());
             }
             Step::Wait(_) | Step::Settling(_) | Step::Ready => {}
         }

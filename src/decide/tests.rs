@@ -150,6 +150,15 @@ fn crd(version: &str) -> CustomResourceDefinition {
     serde_json::from_value(object).unwrap()
 }
 
+/// Returns the CRD as the API server stores it, with its defaults.
+fn stored(version: &str) -> CustomResourceDefinition {
+    let mut definition = crd(version);
+    definition.spec.names.singular = Some("store".into());
+    definition.spec.names.list_kind = Some("StoreList".into());
+    definition.spec.conversion = serde_json::from_value(json!({"strategy": "None"})).unwrap();
+    definition
+}
+
 /// Returns a snapshot in which the release `store` is in a namespace of its own and its chart has a CRD.
 fn snapshot_with_crd() -> Snapshot {
     let namespace = json!({"services": {"store": {"releases": {"store": {"namespace": "data"}}}}});
@@ -182,12 +191,24 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     ];
     assert_eq!(actions(&complete(&mut snapshot)), expected);
     snapshot.objects.namespaces = Some(["openstack".to_owned(), "data".to_owned()].into());
-    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(crd("v2")))));
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v2")))));
     assert_eq!(actions(&complete(&mut snapshot)), [expected[1], expected[3]], "the rest exists");
-    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(crd("v1")))));
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v1")))));
     let outdated = "apply CustomResourceDefinition stores.example.org: the chart of store has another version, and \
                     helm does not upgrade CRDs";
     assert_eq!(actions(&complete(&mut snapshot)), [expected[1], outdated, expected[3]]);
+}
+
+#[test]
+fn the_crds_of_an_upgrade_wait_for_its_approval() {
+    let mut snapshot = snapshot_with_crd();
+    let mut record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
+    record.catalog = Some("an older catalogue".into());
+    snapshot.observed.releases.insert(ReleaseKey::new("data", "store"), record);
+    let plan = complete(&mut snapshot);
+    let waiting: Vec<String> =
+        plan.actions.iter().filter(|it| it.approval == Approval::Missing).map(|it| it.action.to_string()).collect();
+    assert_eq!(waiting, ["apply CustomResourceDefinition stores.example.org", "store: helm upgrade --install"]);
 }
 
 #[test]
