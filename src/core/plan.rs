@@ -1,7 +1,7 @@
 //! Decides the next step of each release, and why a release waits.
 //!
-//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
-//! keeps nothing between reconcile passes, because helm's release records contain the history.
+//! Pure module (no I/O). [`plan()`] finds the [`State`] of each release and takes one step from it. It keeps nothing
+//! between reconcile passes, because helm's release records contain the history.
 
 mod adopt;
 mod approval;
@@ -29,42 +29,43 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// The operations that the spec and its annotations permit.
+/// What the spec and its annotations allow in a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Whether changes that the spec did not request need a person's approval.
     pub approval: Approval,
-    /// The plan hash that a person approved.
+    /// The target hash that a person approved.
     pub approved: Option<String>,
     /// Existing releases to adopt; `all` for every release.
     pub adopt: BTreeSet<String>,
-    /// Releases whose foreign revisions may be overwritten; `all` for every one.
+    /// Releases whose newest revision osdpl may overwrite although someone else made it; `all` for every release.
     pub repair: BTreeSet<String>,
-    /// Releases whose uninstall skips hooks; `all` for every one.
+    /// Releases that osdpl uninstalls without running their hooks; `all` for every release.
     pub skip_hooks: BTreeSet<String>,
-    /// Whether the whole resource is paused.
+    /// Whether the spec pauses the whole cloud.
     pub paused: bool,
-    /// Releases that are paused, including those that are no longer desired.
+    /// Releases that the spec pauses, including those that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether the resource is being deleted. Uninstalls need no approval then.
+    /// Whether the custom resource is being deleted. If so, uninstalls need no approval.
     pub deleting: bool,
 }
 
 impl Policy {
-    /// Whether an annotation value selects the release, by its name or with `all`.
+    /// Whether an annotation selects the release: `set` contains the release's name or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
 }
 
-/// The decision for every release.
+/// The decisions of a pass about all releases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decisions by catalogue name, or by helm's name for releases that are not in the catalogue.
+    /// The decisions by the release's name in the catalogue, or by helm's name if the catalogue does not have the
+    /// release.
     pub decisions: BTreeMap<String, Decision>,
-    /// Identifies the target. An approval of this hash covers every step to the target.
+    /// The target hash. An approval of it covers every step to the target.
     pub hash: String,
-    /// When to requeue for waits that only need time.
+    /// When the next pass must start at the latest, because a wait ends then and no watch reports that.
     pub requeue_at: Option<Timestamp>,
 }
 
@@ -77,18 +78,18 @@ impl Plan {
         })
     }
 
-    /// Whether nothing is left to start: releases that are not ready only need time.
+    /// Whether no release waits or has an operation to start: each is ready or becoming ready.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
 
-    /// Whether every release is ready.
+    /// Whether every release has the desired inputs and is ready.
     pub fn is_ready(&self) -> bool {
         self.decisions.values().all(|decision| decision.step == Step::Ready)
     }
 }
 
-/// Decides for every release that is desired or owned by the operator.
+/// Decides the step of every release that is desired or that osdpl made.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
     let mut plan = Plan { hash: hash(desired), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
@@ -114,9 +115,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the hash of the target.
+/// Returns the target hash, which an approval names.
 ///
-/// It stays the same while a plan is carried out, because it covers only the desired inputs.
+/// It covers only the desired inputs, not the progress. So one approval covers all passes until the target is reached.
 fn hash(desired: &Desired) -> String {
     let parts: Vec<String> =
         desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
@@ -135,7 +136,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases that the operator made or is working on, with their catalogue names.
+    /// Returns the releases that osdpl made or runs helm for, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -148,7 +149,7 @@ impl Context<'_> {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
 
-    /// Whether a person approved exactly this target.
+    /// Whether a person approved exactly the present target hash.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }
@@ -165,7 +166,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// Returns the existing releases that depend on release `name`.
+    /// Returns the names of the existing releases that depend on release `name`, sorted.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
@@ -181,9 +182,9 @@ impl Context<'_> {
 
     /// Whether the running revision of `other` depends on release `name`.
     ///
-    /// If the running revision has the desired inputs, only the desired needs count. Otherwise the needs of the
-    /// catalogue count as well, because the running revision may have been made from them. Needs that an external
-    /// service will provide do not count: that service is published only after `name` was removed.
+    /// If the running revision of `other` has the desired inputs, only the desired needs count. If not, the needs in
+    /// the catalogue count too, because the running revision may have been made from them. A need that an external
+    /// service will meet does not count: osdpl publishes that service only after `name` is removed.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

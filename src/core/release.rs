@@ -1,9 +1,9 @@
-//! helm's release records: the history of a release, which helm stores in Secrets.
+//! The history of a release: helm's release records, which helm stores in Secrets.
 //!
-//! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
-//! the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the revision and
-//! whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation runs)
-//! contains the hooks and objects of the release: [`Record`], [`Objects`].
+//! osdpl reads two parts of a record. The *metadata* is small (a few hundred bytes) and watched. It contains the
+//! revision, its status and osdpl's labels, which tell whether osdpl made the revision and with which inputs:
+//! [`RecordMeta`]. The *payload* is large (up to a megabyte) and fetched only when a decision needs it. It contains the
+//! hooks and objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the types of the payload
@@ -45,53 +45,57 @@ pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_na
 pub use status::{Status, UnknownStatus};
 pub use verb::Verb;
 
-/// Label on a record: the digest of all inputs of this revision (≤ 63 characters).
+/// Label on a record: the digest of all inputs of the revision, at most 63 characters.
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
-/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on an adopted record that does not match the desired state; its
-/// inputs are unknown.
+/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on an adopted record that differs from the desired state. osdpl
+/// does not know the inputs of such a revision.
 pub const ADOPTED: &str = "adopted";
 
-/// Label on a record: the digest of the catalogue's part of the inputs.
+/// Label on a record: the digest of the inputs that come from the catalogue.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
-/// Label on a record: the catalogue name of the release, which can differ from helm's name.
+/// Label on a record: the release's name in the catalogue, which can differ from helm's name.
 ///
-/// It identifies an installed release even if the spec renames it later. Old records do not have it.
+/// The label identifies an installed release even if the spec gives it another name later. Old records lack it.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
 /// Label on a record: the [`Attempt`] that made this revision.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 
-/// Label on a record: the digest of the images of its pods and Jobs.
+/// Label on a record: the digest of the images that the pods and Jobs of the release use.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key, or `NO_INSTANCES`;
-/// only for releases that may have such settings.
+/// Label on a record: the digest of the settings that running instances depend on, such as a Ceph key.
 ///
-/// helm copies labels from revision to revision, so the absence must be written explicitly.
+/// Only releases that may have such settings carry it; without settings its value is `NO_INSTANCES`.
+///
+/// helm copies labels from revision to revision, so osdpl must overwrite the label even if there are no settings any
+/// more.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
-/// The value of [`INSTANCES_LABEL`] if instances depend on nothing.
+/// The value of [`INSTANCES_LABEL`] if running instances depend on no setting of the release.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for
-/// releases that can be split.
+/// Label on a record: the digest of how the release's `DaemonSets` are split by node.
+///
+/// Only releases whose `DaemonSets` can be split carry it; without a split its value is [`NO_SPLIT`].
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// The value of [`SPLIT_LABEL`] if nothing is split; also assumed for old records without the label.
+/// The value of [`SPLIT_LABEL`] if no `DaemonSet` is split by node. Old records without the label count as not split.
 pub(crate) const NO_SPLIT: &str = "none";
 
-/// Label on a failed record: its leftovers have been removed.
+/// Label on a record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///
-/// Its value is the record's own revision, because an upgrade inherits the labels of the previous revision.
+/// The value is the revision itself. Helm copies the label to later revisions, whose number then differs from the
+/// value.
 pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
-/// The `type` of a record's Secret; a field selector on it finds all records.
+/// The `type` of the Secret that holds a record. A field selector on it finds all records.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
-/// The maximum size of a Secret's data in bytes, and so of a record (`MaxSecretSize` of Kubernetes, 1 MiB; below etcd's
-/// limit for a request).
+/// The maximum size of a Secret's data in bytes, and so of a record: `MaxSecretSize` of Kubernetes, 1 MiB. It is below
+/// etcd's limit for a request.
 pub(crate) const RECORD_LIMIT: usize = 1 << 20;
 
 /// The key of the payload in a record's Secret.
