@@ -1,8 +1,8 @@
-//! Rollouts of the data plane: decides which pods to evict now, or why to wait.
+//! Rollouts of the data plane: decides which outdated pods are evicted now, or what a rollout waits for.
 //!
-//! Pure module (no I/O). The charts of the releases in `values/nodes.yaml` use the update strategy `OnDelete`; this
-//! module decides which of their outdated pods are evicted, batch by batch. Everything but a person's approval is
-//! derived from the existing pods, so an operator restart changes nothing.
+//! Pure module (no I/O). The `DaemonSets` of the releases in `values/nodes.yaml` use the update strategy `OnDelete`:
+//! Kubernetes does not replace their outdated pods, osdpl evicts them in batches. The status stores a person's approval
+//! and the nodes of the batch; all else is derived from the existing pods, so that a restarted operator continues.
 //!
 //! ```text
 //! batch in flight   new pods that are not ready, and nodes whose pod was deleted
@@ -35,14 +35,15 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long to keep an approval after helm's newest record was created. The watch on `DaemonSets` may report a changed
-/// template later than the watch on records reports the record.
+/// How long an approval is kept after the newest record of its release was created.
+///
+/// The watch on `DaemonSets` may report a changed template later than the watch on records reports the record.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The maximum number of nodes in a status.
+/// The maximum number of nodes that the status of a rollout lists.
 const NAMED: usize = 20;
 
-/// Rollouts by component: `nova/compute`.
+/// The status of each rollout, by component: `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
 /// The input of [`decide`].
@@ -51,57 +52,57 @@ pub struct Input<'a> {
     pub desired: &'a Desired,
     /// The observed state.
     pub observed: &'a Observed,
-    /// The catalogue, which contains the releases to roll out in their order.
+    /// The catalogue, which lists the releases to roll out in their order.
     pub catalog: &'a Catalog,
-    /// The plan for all releases.
+    /// The plan of this pass for all releases.
     pub plan: &'a Plan,
-    /// The operations that the spec and its annotations permit.
+    /// What the spec and its annotations allow.
     pub policy: &'a Policy,
-    /// The rollout settings.
+    /// The rollout settings of the spec: batch size, pause, approval.
     pub settings: &'a Rollout,
-    /// The watched pods.
+    /// The pods of the `DaemonSets` that the operator watches.
     pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
-    /// The nodes; `None` if they cannot be read.
+    /// The nodes by name; `None` if they cannot be read.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
-    /// The previous status.
+    /// The rollouts in the previous status.
     pub before: &'a Rollouts,
-    /// The uids of recently evicted pods: a watch may not report them yet.
+    /// The uids of recently evicted pods. The watch may still report them as running.
     pub evicted: &'a BTreeSet<String>,
     /// The current time.
     pub now: Timestamp,
 }
 
-/// A pod to evict.
+/// A pod that the operator evicts, so that its `DaemonSet` makes a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// Its namespace.
+    /// The pod's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The pod's name.
     pub name: String,
-    /// Its uid, because another pod may reuse the name.
+    /// The pod's uid, because another pod may reuse the name.
     pub uid: String,
-    /// Its node.
+    /// The node that the pod runs on.
     pub node: String,
 }
 
-/// The decision for all rollouts.
+/// What a pass decides about all rollouts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextRollouts {
-    /// The status of every rollout.
+    /// The next status of every rollout.
     pub rollouts: Rollouts,
     /// The pods to evict now, all of one component.
     pub evict: Vec<Eviction>,
-    /// The component of these pods, a key of [`NextRollouts::rollouts`].
+    /// The component of the pods to evict, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
-    /// The `DaemonSets` whose pods must be watched.
+    /// The `DaemonSets` whose pods the operator must watch for the next pass.
     pub watch: BTreeSet<DaemonSetGroup>,
-    /// When to requeue, if only time has to pass.
+    /// When the next pass must start at the latest, because a pause or a timeout ends then.
     pub requeue_at: Option<Timestamp>,
-    /// Whether some pods are not observed yet, so that an approval may still apply to them.
+    /// Whether the pods of a rollout are not observed yet. An approval may apply to them and must not be dropped.
     pub is_incomplete: bool,
 }
 
-/// Decides for every component of the data plane.
+/// Decides about the rollout of every component of the data plane.
 pub fn decide(input: &Input<'_>) -> NextRollouts {
     let parts = part::parts(input);
     let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
@@ -127,9 +128,10 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     next
 }
 
-/// Returns the approvals for releases that are about to change.
+/// Returns the approvals that apply to a later change of a release's templates.
 ///
-/// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
+/// The revision of a component's pods is known only after helm changed the template. Until then the approval names the
+/// inputs that a person approved.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -154,15 +156,17 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect()
 }
 
-/// Whether a stored approval has expired: helm finished so long ago that the watch would have reported a changed
-/// template.
+/// Whether an approval for inputs has expired.
+///
+/// It has if helm finished so long ago that the watch would have reported a changed template.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the stored status contains all approvals of `now`.
+/// Whether the stored status contains all approvals in `now`. Only then may the annotation with the approval be
+/// removed.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -175,7 +179,7 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the number of nodes whose pods may be missing, for each rollout with a batch in progress.
+/// Returns how many nodes may miss a pod, for each group of `DaemonSets` of which a batch is being replaced.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {
@@ -185,7 +189,7 @@ pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemo
     rolling.filter_map(of).collect()
 }
 
-/// Whether rollouts need no approval.
+/// Whether the spec lets rollouts start without a person's approval.
 fn is_automatic(settings: &Rollout) -> bool {
     settings.approval == Some(Approval::Automatic)
 }

@@ -1,8 +1,8 @@
-//! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
+//! Removes secrets from texts that other programs wrote: helm's stderr, logs of failing Jobs.
 //!
-//! Secrets are found in two ways, because neither is sufficient: by their *value* (all known secrets, in each form in
-//! which scripts and API errors print them), and by their *shape* (`scheme://user:password@host`, because the password
-//! may be unknown).
+//! Secrets are found in two ways, because neither suffices. By their *value*: all known secrets, in each form in which
+//! scripts and API errors print them. By their *shape*: in `scheme://user:password@host`, because the password may be
+//! unknown.
 
 mod assigned;
 mod detect;
@@ -18,24 +18,26 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-/// The replacement for a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
+/// The minimum length of secrets to search for, in bytes. Shorter ones would match everywhere and protect nothing.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length of secrets to search for inside larger base64 texts. At some alignments too few characters of
-/// shorter ones would be specific.
+/// The minimum length of secrets to search for inside of longer base64 texts, in bytes.
+///
+/// The base64 of a secret depends on its neighbours at both ends; of a shorter secret too few characters remain to
+/// recognize it.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// Removes known secrets from texts.
+/// Removes known secrets, and passwords in URLs, from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
-    /// Every form of every secret, longest first, so that a longer secret is removed before its prefix.
+    /// Every form of every secret, the longest first.
     forms: Vec<String>,
 }
 
-/// Hides the secrets and their lengths.
+/// Prints neither the secrets nor their lengths.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish()
@@ -43,13 +45,13 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber for these secrets; those shorter than `MIN_SECRET_LENGTH` are left out.
+    /// Creates a scrubber for these secrets. Secrets shorter than `MIN_SECRET_LENGTH` are not searched for.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // Programs rarely print the final newline of a file.
+            // A secret from a file may end with a newline, which programs rarely print.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
@@ -57,7 +59,7 @@ impl Scrubber {
         Self { forms }
     }
 
-    /// Returns the text without secrets.
+    /// Returns the text with all secrets replaced by [`REDACTED`].
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {
@@ -67,28 +69,28 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Scrubs the beginning of a truncated text, and removes the beginning of a secret at its end.
+    /// Scrubs a text that was cut off at its end, and removes the first part of a secret that the cut left there.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // The `@` after a URL's password may be beyond the cut.
+        // The end of a URL with a password may be cut off before its `@`. Therefore an unfinished URL is removed.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
-    /// Scrubs the end of a truncated text, and removes the end of a secret at its beginning.
+    /// Scrubs a text that was cut off at its beginning, and removes the last part of a secret that the cut left there.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
-        // The first word may be the rest of a URL with a password.
+        // The first word may be the rest of a URL with a password; such a word is removed.
         let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
         let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
     }
 }
 
-/// Returns the length in bytes of the longest end of `left` that `right` begins with.
+/// Returns the length in bytes of the longest end of `left` that is also the beginning of `right`.
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
     let fits = |length: &usize| {
@@ -99,7 +101,7 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
     (1..=longest).rev().find(fits)
 }
 
-/// Returns every form in which a secret may be printed.
+/// Returns every form in which programs may print a secret.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();
@@ -121,8 +123,9 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the parts of larger base64 that only the secret determines, for each alignment, without characters that it
-/// shares with its neighbours.
+/// Returns the forms of a secret inside of a longer base64 text, one for each alignment.
+///
+/// The characters at both ends are left out, because they also depend on the neighbours of the secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -135,7 +138,7 @@ fn inside_base64(secret: &str) -> Vec<String> {
     all
 }
 
-/// Encodes everything but the unreserved characters (RFC 3986).
+/// Percent-encodes all characters except the unreserved ones of RFC 3986.
 fn percent_encoded(secret: &str, lower: bool) -> String {
     let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
         (true, _) => char::from(byte).to_string(),
@@ -145,7 +148,7 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Escapes like a JSON or Go string.
+/// Escapes a text like JSON and Go do within quotes.
 fn escaped(secret: &str) -> String {
     let quoted = serde_json::Value::from(secret).to_string();
     quoted.trim_matches('"').to_owned()
@@ -155,7 +158,8 @@ fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
 
-/// Finds the passwords in `scheme://user:password@host`, and in host lists as message queues use them.
+/// Finds the passwords in URLs (`scheme://user:password@host`), also in URLs with a list of hosts, as message queues
+/// use.
 fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (scheme_end, separator) in text.match_indices("://") {
@@ -165,8 +169,8 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
         let mut last: Option<(usize, usize)> = None;
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for host_end in commas.chain([end]) {
-            // A password may contain `@` or a comma: the last `@` counts, and a part without one belongs to the next
-            // part.
+            // A password may contain `@` or a comma. So the last `@` counts, and text without `@` between two commas
+            // belongs to the next host.
             let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
                 continue;
             };
@@ -179,7 +183,7 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Replaces the ranges in a text.
+/// Replaces the ranges `found` of a text by [`REDACTED`]; ranges may overlap.
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();
