@@ -1,7 +1,7 @@
-//! The status and events: `report(previous, …, now)` returns the next status and the events for its changes.
+//! The status and events: `report(previous, …, now)` returns the next status, and the events for what changed.
 //!
-//! Pure module (no I/O). Equal inputs give equal statuses, so that an unchanged status is not written. Transition times
-//! are taken from `previous`.
+//! Pure module (no I/O). Equal inputs give equal statuses, so that the operator does not write an unchanged status. A
+//! condition that does not change keeps its transition time from `previous`.
 
 mod assessment;
 mod causes;
@@ -31,48 +31,49 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The input of a status.
+/// What a status is computed from.
 pub struct Report<'a> {
-    /// The spec.
+    /// The spec of the resource.
     pub spec: &'a OpenStackDeploymentSpec,
-    /// `metadata.generation`.
+    /// The generation of the resource that the report is about.
     pub generation: i64,
-    /// The version of helm.
+    /// The version of helm that the operator runs.
     pub helm: String,
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: &'a Desired,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: &'a Observed,
-    /// The names of the releases in the spec, including those that are no longer desired.
+    /// The releases in the catalogue and their names there, including those that are no longer desired.
     pub names: &'a BTreeMap<ReleaseKey, String>,
-    /// The plan.
+    /// The plan of the pass.
     pub plan: &'a Plan,
-    /// Errors and warnings about the spec.
+    /// Errors, warnings and notes about the spec.
     pub findings: &'a [Finding],
-    /// The value changes that wait for approval, by release.
+    /// The value paths that each upgrade waiting for approval would change, by release.
     pub changes: &'a BTreeMap<String, Vec<String>>,
-    /// Problems that belong to no release, such as a forbidden watch or an API that does not respond.
+    /// Problems that belong to no release, for example a forbidden watch.
     pub problems: &'a [String],
-    /// The Ceph cluster that the spec declares, if any.
+    /// The Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<&'a DeclaredCeph>,
-    /// The role assignments.
+    /// The nodes of each role of the spec, by role.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The rollouts of the data plane.
+    /// The status of each rollout of the data plane.
     pub rollouts: &'a rollout::Rollouts,
-    /// The older resource, if there is one: only the oldest resource of a cluster is reconciled.
+    /// The older `OpenStackDeployment`, if there is one. osdpl then ignores this one, because it runs one cloud per
+    /// cluster.
     pub older_resource: Option<String>,
-    /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
+    /// What is left to do after the releases were uninstalled; `None` unless the resource is being deleted.
     pub deleting: Option<String>,
 }
 
-/// The empty defaults of [`Report::new`].
+/// Empty maps that [`Report::new`] refers to.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report with defaults for everything else.
+    /// Returns a report with empty values for all fields that are not given.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -99,7 +100,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the next status and the events for its changes.
+/// Returns the next status of the resource, and the events for what changed since `previous`.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,
@@ -136,7 +137,8 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens a message for a table column, at the end of a word. The conditions contain the full text.
+/// Shortens the message of the status, at the end of a word, so that it fits into a column of `kubectl get`. The
+/// conditions contain the full text.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
@@ -144,7 +146,10 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Returns the deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
+/// Returns the target and the deployed OpenStack release.
+///
+/// The deployed release is set once the first helm release has the desired inputs. After a change it is set once all
+/// have them.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));
