@@ -180,7 +180,7 @@ mod tests {
         let helm = Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None };
         let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
         assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
-        let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
+        let locked = Wait::Locked { until: None, message: "held by a helm process that osdpl did not start".into() };
         let dependents = Wait::Dependents(vec!["nova".into()]);
         for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::ReleaseRecord, dependents] {
             assert_eq!(with(Step::Wait(open)), all);

@@ -205,7 +205,7 @@ fn conflict(published: &Published, external: &ExternalService, deployment: &str)
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
     let foreign = || {
         format!(
-            "{object} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
+            "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
              take `external` out"
         )
     };
@@ -277,7 +277,7 @@ mod tests {
             conflict(&published, &external("db"), "cloud")
         };
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
-        let foreign = "Service openstack/mariadb is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
+        let foreign = "Service openstack/mariadb does not belong to osdpl (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
         assert_eq!(why(json!({})).as_deref(), Some(foreign));
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
         let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"})).unwrap();

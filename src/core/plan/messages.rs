@@ -54,7 +54,7 @@ impl fmt::Display for Action {
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
             Self::Unlock => formatter.write_str("unlock the record"),
             Self::Adopt { .. } => formatter.write_str("label the record"),
-            Self::Unmanage => formatter.write_str("remove our labels from its records"),
+            Self::Unmanage => formatter.write_str("remove osdpl's labels from its records"),
             Self::Stop => formatter.write_str("stop helm"),
         }
     }

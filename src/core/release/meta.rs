@@ -197,7 +197,7 @@ impl<'a> Labels<'a> {
             None => Ok(RevisionOrigin::Foreign),
             Some(Ok(attempt)) if attempt.revision() == revision => Ok(RevisionOrigin::Ours(attempt)),
             Some(Ok(attempt)) => Ok(RevisionOrigin::Inherited(attempt)),
-            Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} is not ours: {error}")),
+            Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} was not written by osdpl: {error}")),
         }
     }
 }
@@ -290,7 +290,7 @@ mod tests {
             (with(&[("version", "0")]), "its label \"version\" is \"0\""),
             (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
             (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
-            (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is not an attempt of osdpl"),
+            (with(&[(ATTEMPT_LABEL, "mine")]), "was not written by osdpl: \"mine\" is not an attempt of osdpl"),
         ];
         for (labels, why) in cases {
             let error = read(&labels).unwrap_err().to_string();

@@ -112,7 +112,7 @@ fn unmanages_releases_and_counts_them_as_ready() {
         let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
         fixture().with_release("store", record).with(unmanage).describe_step("store")
     };
-    let expected = "remove our labels from its records, because the spec does not manage it any more";
+    let expected = "remove osdpl's labels from its records, because the spec does not manage it any more";
     for record in [
         observed_release(Status::Deployed),
         observed_release(Status::Failed),
