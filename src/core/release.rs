@@ -48,8 +48,9 @@ pub use verb::Verb;
 /// Label on a record: the digest of all inputs of the revision, at most 63 characters.
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
-/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on an adopted record that differs from the desired state. osdpl
-/// does not know the inputs of such a revision.
+/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on an adopted record that differs from the desired state.
+///
+/// osdpl does not know the inputs of such a revision.
 pub const ADOPTED: &str = "adopted";
 
 /// Label on a record: the digest of the inputs that come from the catalogue.
@@ -94,8 +95,9 @@ pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 /// The `type` of the Secret that holds a record. A field selector on it finds all records.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
-/// The maximum size of a Secret's data in bytes, and so of a record: `MaxSecretSize` of Kubernetes, 1 MiB. It is below
-/// etcd's limit for a request.
+/// The maximum size of a Secret's data in bytes, and so of a record: `MaxSecretSize` of Kubernetes, 1 MiB.
+///
+/// It is below etcd's limit for a request.
 pub(crate) const RECORD_LIMIT: usize = 1 << 20;
 
 /// The key of the payload in a record's Secret.

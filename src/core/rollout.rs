@@ -165,8 +165,9 @@ fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool 
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the stored status contains all approvals in `now`. Only then may the annotation with the approval be
-/// removed.
+/// Whether the stored status contains all approvals in `now`.
+///
+/// Only then may the annotation with the approval be removed.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());

@@ -137,8 +137,9 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens the message of the status, at the end of a word, so that it fits into a column of `kubectl get`. The
-/// conditions contain the full text.
+/// Shortens the message of the status, at the end of a word, so that it fits into a column of `kubectl get`.
+///
+/// The conditions contain the full text.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };

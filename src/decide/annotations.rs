@@ -18,8 +18,9 @@ use osdpl_core::rollout::{self, NextRollouts};
 /// The name in an annotation that stands for every release.
 const ALL: &str = "all";
 
-/// Returns the policy without the repairs that osdpl started. Each is done once, even while the annotation still names
-/// it.
+/// Returns the policy without the repairs that osdpl started.
+///
+/// Each is done once, even while the annotation still names it.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));

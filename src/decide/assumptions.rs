@@ -73,8 +73,9 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds the recorded images that the desired values lack. Only the chart names them, and the operator, which has the
-/// chart, rewrites them to a mirror.
+/// Adds the recorded images that the desired values lack.
+///
+/// Only the chart names them, and the operator, which has the chart, rewrites them to a mirror.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

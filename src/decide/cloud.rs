@@ -132,8 +132,9 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Collects the facts from the snapshot, and plans the objects that releases need. Returns the releases whose charts
-/// are not fetched yet and are taken from the status.
+/// Collects the facts from the snapshot, and plans the objects that releases need.
+///
+/// Returns the releases whose charts are not fetched yet and are taken from the status.
 fn collect_facts(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -227,8 +228,9 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect. Returns a plan
-/// that contains only these.
+/// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
+///
+/// Returns a plan that contains only these.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,

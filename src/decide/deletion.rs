@@ -147,8 +147,9 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
     plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
 }
 
-/// Plans to delete the objects that osdpl itself created, and to remove the finalizer. All releases are uninstalled by
-/// then.
+/// Plans to delete the objects that osdpl itself created, and to remove the finalizer.
+///
+/// All releases are uninstalled by then.
 ///
 /// Returns why the finalizer can't be removed yet, if so, and whether no release is left that uses the cloud's secrets.
 fn clean_up(
@@ -232,8 +233,9 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes releases wait while an addition to the catalogue is invalid. It could change the order of uninstalls and what
-/// is purged.
+/// Makes releases wait while an addition to the catalogue is invalid.
+///
+/// It could change the order of uninstalls and what is purged.
 fn block(plan: &mut plan::Plan, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {

@@ -13,8 +13,9 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::plan;
 
-/// How long osdpl waits before it retries a write that the API server refused. No watch reports that it would be
-/// allowed now.
+/// How long osdpl waits before it retries a write that the API server refused.
+///
+/// No watch reports that it would be allowed now.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plan under construction: what a pass has decided so far.
@@ -82,8 +83,9 @@ impl<'a> Draft<'a> {
         self.requeue_at = self.requeue_at.into_iter().chain(at).min();
     }
 
-    /// Adds an action, unless the cloud is paused. If its namespace does not exist, the creation of the namespace is
-    /// added before.
+    /// Adds an action, unless the cloud is paused.
+    ///
+    /// If its namespace does not exist, the creation of the namespace is added before.
     ///
     /// While the cloud is paused, only adoptions are added, because they only write labels, and actions that wait for
     /// approval, because they are only shown.
@@ -108,8 +110,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an action that the API server may refuse, unless it is in backoff after a refusal. Returns the last
-    /// refusal.
+    /// Adds an action that the API server may refuse, unless it is in backoff after a refusal.
+    ///
+    /// Returns the last refusal.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         match refusal.filter(|refusal| refusal.until > self.snapshot.now) {

@@ -27,8 +27,9 @@ use osdpl_core::release;
 /// A restarted operator uses the addresses while the name server fails, but only if the spec still names this host.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Plans to publish external services, and to withdraw those that the spec no longer names. Returns the services that
-/// pods can find.
+/// Plans to publish external services, and to withdraw those that the spec no longer names.
+///
+/// Returns the services that pods can find.
 pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
     desired: &BTreeMap<String, ExternalService>,

@@ -174,8 +174,9 @@ fn hosting<'a>(
 }
 
 impl Hosting<'_> {
-    /// Returns the generation and the ready pods of each workload that registers hosts. When they change, Nova is
-    /// queried again.
+    /// Returns the generation and the ready pods of each workload that registers hosts.
+    ///
+    /// When they change, Nova is queried again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace

@@ -14,8 +14,9 @@ use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, Object
 use osdpl_core::desired::{Facts, Selection};
 use osdpl_core::observed::ReleaseKey;
 
-/// The release that registers the object store in Keystone. It runs the gateways too, unless Rook or an external Ceph
-/// does.
+/// The release that registers the object store in Keystone.
+///
+/// It runs the gateways too, unless Rook or an external Ceph does.
 const RELEASE: &str = "ceph-rgw";
 /// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");

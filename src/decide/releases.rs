@@ -117,8 +117,9 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
-/// Returns the newest and the deployed revisions of all other releases that osdpl made. A cleanup must not remove their
-/// objects.
+/// Returns the newest and the deployed revisions of all other releases that osdpl made.
+///
+/// A cleanup must not remove their objects.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
     let revisions = ours.flat_map(|(other, existing)| {

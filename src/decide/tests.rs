@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns the snapshot of a cluster without objects, except for a resource that is changed by `change`. The charts are
-/// available.
+/// Returns the snapshot of a cluster without objects, except for a resource that is changed by `change`.
+///
+/// The charts are available.
 fn snapshot(change: Value) -> Snapshot {
     let catalog = Arc::new(Catalog::load(&osdpl_core::testing::files(&[])).unwrap());
     let object = json!({

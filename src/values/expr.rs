@@ -152,8 +152,9 @@ impl fmt::Debug for Expression {
     }
 }
 
-/// Describes an error of the evaluation without the values. The library's own messages contain them, and they may be
-/// secrets.
+/// Describes an error of the evaluation without the values.
+///
+/// The library's own messages contain them, and they may be secrets.
 fn describe(error: &cel::ExecutionError) -> String {
     use cel::ExecutionError as E;
     match error {

@@ -118,8 +118,9 @@ pub struct LayerValue<'a> {
     pub secret: bool,
 }
 
-/// Returns the value that each layer gives `path`, the highest layer first. The first value wins, except that maps are
-/// merged.
+/// Returns the value that each layer gives `path`, the highest layer first.
+///
+/// The first value wins, except that maps are merged.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));

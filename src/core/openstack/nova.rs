@@ -247,8 +247,9 @@ pub fn migrations(host: &str) -> Call<Migrations> {
     Call::get(Api::Compute, path)
 }
 
-/// Lists all migrations to or from a host, including cold ones and evacuations. Nova cannot filter by the destination
-/// alone.
+/// Lists all migrations to or from a host, including cold ones and evacuations.
+///
+/// Nova cannot filter by the destination alone.
 pub fn moves(host: &str) -> Call<Migrations> {
     Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", encode(host)))
 }

@@ -7,8 +7,9 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// The time without a drift repair after which the number of repairs in a row starts at 0 again. It is twice the
-/// longest delay between repairs.
+/// The time without a drift repair after which the number of repairs in a row starts at 0 again.
+///
+/// It is twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.

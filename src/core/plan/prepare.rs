@@ -11,8 +11,9 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// Returns the step that upgrades or installs a release, or the wait that prevents it. `record` is helm's newest
-    /// record, if any.
+    /// Returns the step that upgrades or installs a release, or the wait that prevents it.
+    ///
+    /// `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
         &self,
         name: &str,

@@ -55,8 +55,9 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
-/// Whether the workload is a `DaemonSet` that selects no node. It counts only if the release must provide its
-/// component.
+/// Whether the workload is a `DaemonSet` that selects no node.
+///
+/// It counts only if the release must provide its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }

@@ -85,8 +85,9 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// Returns the last revision before the newest that helm deployed. Failures before it were cleaned up when it
-/// succeeded.
+/// Returns the last revision before the newest that helm deployed.
+///
+/// Failures before it were cleaned up when it succeeded.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)

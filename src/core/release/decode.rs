@@ -16,12 +16,14 @@ use serde_json::{Map, Value};
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
 
-/// The maximum size of an unpacked payload in bytes. The largest real ones have 1.5 MB (neutron). Packed, a payload is
-/// smaller than 1 MiB, the limit of etcd.
+/// The maximum size of an unpacked payload in bytes.
+///
+/// The largest real ones have 1.5 MB (neutron). Packed, a payload is smaller than 1 MiB, the limit of etcd.
 pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 
-/// The first bytes of gzip data (with the method deflate). A payload without them was stored uncompressed by an old
-/// version of helm.
+/// The first bytes of gzip data (with the method deflate).
+///
+/// A payload without them was stored uncompressed by an old version of helm.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// The value of a record's field `apply_method` if helm used server-side apply.
@@ -50,8 +52,9 @@ pub enum DecodeError {
     NoRelease(String),
 }
 
-/// Decodes `data.release` of a record's Secret, except for the chart's files and the manifest. `payload` is what
-/// remains after the base64 of Kubernetes.
+/// Decodes `data.release` of a record's Secret, except for the chart's files and the manifest.
+///
+/// `payload` is what remains after the base64 of Kubernetes.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -101,8 +104,9 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     })
 }
 
-/// Decodes the objects of a revision with all fields: first those of its manifest, then those of its hooks. They
-/// contain secrets.
+/// Decodes the objects of a revision with all fields: first those of its manifest, then those of its hooks.
+///
+/// They contain secrets.
 ///
 /// # Errors
 /// The payload is not a release record.

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets it. Items of lists are
-/// `[]`.
+/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets it.
+///
+/// Items of lists are `[]`.
 pub type Field = (Arc<str>, u16);
 
-/// Every distinct path that is in memory. Releases share most paths; with a copy per object, thousands of objects would
-/// need megabytes.
+/// Every distinct path that is in memory.
+///
+/// Releases share most paths; with a copy per object, thousands of objects would need megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
 /// A set of field paths that several records share.

@@ -99,8 +99,9 @@ pub struct MalformedRecord {
 }
 
 impl RecordMeta {
-    /// Reads the metadata of a record's Secret. Like helm, it trusts the labels; the name of the Secret must agree with
-    /// them.
+    /// Reads the metadata of a record's Secret.
+    ///
+    /// Like helm, it trusts the labels; the name of the Secret must agree with them.
     ///
     /// # Errors
     /// Returns the Secret, and the label that is missing or wrong.

@@ -125,8 +125,9 @@ impl PodCounts {
         !self.batch.is_empty() || self.missing > 0
     }
 
-    /// Whether the watched pods match the status of the `DaemonSets`. Both come from different watches, so one may lag
-    /// behind.
+    /// Whether the watched pods match the status of the `DaemonSets`.
+    ///
+    /// Both come from different watches, so one may lag behind.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }

@@ -9,8 +9,9 @@ const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 /// Texts that are never secret.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
-/// Returns the secrets that a text assigns to keys, without quotes. References such as `{{ … }}` and `$(…)` are no
-/// secrets.
+/// Returns the secrets that a text assigns to keys, without quotes.
+///
+/// References such as `{{ … }}` and `$(…)` are no secrets.
 pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
     let separators = text.match_indices([':', '=']);
     let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));

@@ -36,8 +36,9 @@ const WORDS: [&str; 21] = [
 /// The ends of keys below which every value is secret: passwords have no settings below them.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A key, or the last word of a key, whose value is secret even if it is a number. Other keys contain these letters by
-/// chance (`cpu_spin`), so only whole words count.
+/// A key, or the last word of a key, whose value is secret even if it is a number.
+///
+/// Other keys contain these letters by chance (`cpu_spin`), so only whole words count.
 const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: by its key, or because it contains a private key, a URL with a password, or an
@@ -85,15 +86,17 @@ pub(super) fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
 }
 
-/// Whether a key ends with a word that means a secret. Numbers are secret only below such keys: `token.expiration` and
-/// `password_expires_days` are settings.
+/// Whether a key ends with a word that means a secret.
+///
+/// A number is secret only under such a key: `token.expiration` and `password_expires_days` are settings.
 pub fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
-/// Whether a map is an environment variable of a container with a value in plain text. One from a Secret has
-/// `valueFrom` instead.
+/// Whether a map is an environment variable of a container with a value in plain text.
+///
+/// One from a Secret has `valueFrom` instead.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
@@ -121,8 +124,9 @@ fn has_login(text: &str) -> bool {
     })
 }
 
-/// The maximum number of digits of a port. Shorter numbers are not removed from texts, because they occur in every
-/// address.
+/// The maximum number of digits of a port.
+///
+/// Numbers that are not longer are never removed from texts, because they occur in every address.
 const LONGEST_PORT: usize = 5;
 
 /// Returns the texts and long numbers of a Secret's value, and the secrets that the texts contain.

@@ -18,8 +18,9 @@ const PARTS: [&str; 2] = ["data", "stringData"];
 /// The annotation in which `kubectl apply` stores a copy of the object, secrets included.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns the paths of the secrets in `extraObjects`. A path can't lead into a list or text, so it names the list or
-/// text that contains the secret.
+/// Returns the paths of the secrets in `extraObjects`.
+///
+/// A path can't lead into a list or text, so it names the list or text that contains the secret.
 pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
@@ -31,8 +32,9 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     }
 }
 
-/// Returns the secrets in `extraObjects` as they are written, and base64-decoded. Templates that are no YAML are
-/// skipped.
+/// Returns the secrets in `extraObjects` as they are written, and base64-decoded.
+///
+/// Templates that are no YAML are skipped.
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
@@ -69,8 +71,9 @@ fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether a manifest is a Secret. A manifest without a kind may be one: each layer is checked on its own, and another
-/// layer may set the kind.
+/// Whether a manifest is a Secret.
+///
+/// A manifest without a kind may be one: each layer is checked on its own, and another layer may set the kind.
 fn is_secret(map: &Map<String, Value>) -> bool {
     match map.get("kind") {
         Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),

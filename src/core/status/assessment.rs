@@ -188,8 +188,9 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// Returns the first stuck workload of a release. helm may wait for it, and its problem says more than "helm is
-/// running".
+/// Returns the first stuck workload of a release.
+///
+/// helm may wait for it, and its problem says more than "helm is running".
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;

@@ -19,8 +19,9 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
     report.observed.crons.iter().filter(ours)
 }
 
-/// Adds the health of the cloud's `CronJobs`. If a workload has the same labels as a `CronJob`, the worse health of the
-/// two is kept.
+/// Adds the health of the cloud's `CronJobs`.
+///
+/// If a workload has the same labels as a `CronJob`, the worse health of the two is kept.
 pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);

@@ -59,8 +59,9 @@ fn is_deleted_by_upgrade(
     has_next_step && is_job && release.is_some_and(|release| release.plain_jobs.contains(&id.name))
 }
 
-/// Returns the status entry of a drifted object. If nothing says when it was changed, the entry keeps the time of the
-/// first report.
+/// Returns the status entry of a drifted object.
+///
+/// If nothing says when it was changed, the entry keeps the time of the first report.
 fn entry(DriftedObject { id, change }: &DriftedObject, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
     let (change, by, at) = match change {
         Change::Deleted => ("deleted".to_owned(), None, None),

@@ -54,8 +54,9 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
         .map_err(|errors| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source, &errors) })
 }
 
-/// Counts the operators, calls and selected fields, including those in strings. Several operators in a row count as
-/// one.
+/// Counts the operators, calls and selected fields, including those in strings.
+///
+/// Several operators in a row count as one.
 fn count_operators(source: &str) -> usize {
     let is_operator = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
     let bytes = source.as_bytes();

@@ -9,8 +9,9 @@ use super::functions::{self, Secrets};
 use super::json::from_json;
 use super::parser;
 
-/// The variables of expressions, as JSON and converted for CEL. Most expressions only name a variable and are evaluated
-/// without the conversion.
+/// The variables of expressions, as JSON and converted for CEL.
+///
+/// Most expressions only name a variable and are evaluated without the conversion.
 pub struct Scope<'outer> {
     context: Context<'outer>,
     variables: Map<String, Value>,

@@ -28,8 +28,9 @@ enum Node {
 }
 
 impl Node {
-    /// Whether the node contains no expression. A tree without expressions is one plain node, which is copied as a
-    /// whole.
+    /// Whether the node contains no expression.
+    ///
+    /// A tree without expressions is one plain node, which is copied as a whole.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }

@@ -6,8 +6,9 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-/// A node of the tree, with the line of its key. A node without a key has the line where it starts; an alias has its
-/// own line.
+/// A node of the tree, with the line of its key.
+///
+/// A node without a key has the line where it starts; an alias has its own line.
 #[derive(Debug)]
 pub struct LocatedNode {
     line: u64,

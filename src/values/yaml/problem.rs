@@ -5,8 +5,9 @@
 pub(super) const NODES: usize = 250_000;
 /// The maximum depth of nested maps and lists in a document.
 pub(super) const DEPTH: usize = 64;
-/// The messages for a document that exceeds a limit. The library's own messages help only programmers, who could raise
-/// it.
+/// The messages for a document that exceeds a limit.
+///
+/// The library's own messages help only programmers, who could raise it.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
@@ -37,8 +38,9 @@ pub(super) fn translate(message: &str) -> String {
     translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
-/// Removes the value from serde's message that a value has the wrong type. The value may be a secret, or a text full of
-/// secrets.
+/// Removes the value from serde's message that a value has the wrong type.
+///
+/// The value may be a secret, or a text full of secrets.
 pub fn redact_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
