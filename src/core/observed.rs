@@ -73,7 +73,7 @@ pub struct Observed {
 pub struct ObservedRelease {
     /// Helm's status of the newest record (highest revision).
     pub status: Status,
-    /// The newest revision.
+    /// The number of the newest revision.
     pub revision: i64,
     /// When the newest record was created.
     pub created_at: Option<Timestamp>,
@@ -181,7 +181,7 @@ pub struct RecordBody {
     pub chart: String,
     /// The chart's version.
     pub chart_version: String,
-    /// Helm's description of the last operation.
+    /// Helm's description of the operation that made the record: `Upgrade complete`, or an error.
     pub description: String,
     /// The hook that runs now, or that failed the operation.
     pub hook: Option<ObservedHook>,
@@ -296,7 +296,7 @@ pub struct RunningHelm {
     pub since: Timestamp,
     /// Whether the operator asked the process to stop.
     pub stopping: bool,
-    /// Whether the process waits for a free slot before it does anything.
+    /// Whether the operator has not started the process yet, because all helm slots are taken.
     pub queued: bool,
     /// Whether helm was started with `--no-hooks`.
     pub skips_hooks: bool,

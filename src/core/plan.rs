@@ -117,7 +117,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
 
 /// Returns the target hash, which an approval names.
 ///
-/// It covers only the desired inputs, not the progress. So one approval covers all passes until the target is reached.
+/// The hash covers only the desired inputs, not the progress. So one approval covers all passes until the cloud has
+/// these inputs.
 fn hash(desired: &Desired) -> String {
     let parts: Vec<String> =
         desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();

@@ -83,7 +83,7 @@ impl Scrubber {
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
-        // The first word may be the rest of a URL with a password; such a word is removed.
+        // A first word with `@` may be the rest of a URL with a password, so it is removed.
         let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
         let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)

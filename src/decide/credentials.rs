@@ -86,7 +86,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials of one service.
+/// The credentials of one service that the selected releases need.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
     /// The values from Secrets of the user, by name.

@@ -194,7 +194,7 @@ fn clean_up(
 
 /// Returns the labels of nodes that a deletion will remove at its end, but has not yet; `None` if the labels stay.
 ///
-/// They stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
+/// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels;
@@ -235,7 +235,7 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
 
 /// Makes releases wait while an addition to the catalogue is invalid.
 ///
-/// It could change the order of uninstalls and what is purged.
+/// The addition could change the order of uninstalls and what is purged.
 fn block(plan: &mut plan::Plan, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {

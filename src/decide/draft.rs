@@ -127,7 +127,7 @@ impl<'a> Draft<'a> {
         self.snapshot.kept.refused.get(&action.id())
     }
 
-    /// Returns the plan of a pass that cannot decide the rest yet, because that depends on other data.
+    /// Returns the plan of a pass that ends here for the reason `hold`; the next pass continues.
     pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };

@@ -52,7 +52,7 @@ pub struct Kept {
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
     /// The objects for Ceph that osdpl kept when it last deleted those that no release mounts.
     ///
-    /// Kept so that osdpl looks for others only after a change of this set. A restart looks again.
+    /// Kept so that osdpl looks for objects to delete only after a change of this set. A restart looks again.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///

@@ -19,11 +19,11 @@ pub(crate) struct Leftovers {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of osdpl's Secrets with the credentials of services that have a release in `foreign`.
+    /// The names of osdpl's Secrets with credentials, for services of which osdpl does not manage every release.
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
     pub(crate) secrets: BTreeSet<(String, String)>,
-    /// The objects of osdpl that releases in `foreign` may need.
+    /// The objects of osdpl that releases may need that osdpl does not manage.
     pub(crate) needed: Needed,
 }
 
@@ -79,7 +79,7 @@ fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects that pods of releases in `foreign` may need.
+/// Returns the objects of osdpl that pods of these releases may need, which osdpl does not manage.
 fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();

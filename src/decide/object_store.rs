@@ -41,7 +41,7 @@ pub(crate) fn rook_gateway(
 
 /// Returns the Keystone that the gateways use; `None` if the cloud has no Keystone or its password is not known yet.
 ///
-/// Gateways in the cluster use Keystone's Service. Those of an external Ceph use its public name, if it has one.
+/// Gateways in the cluster use Keystone's Service. Those of an external Ceph use Keystone's public name, if it has one.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;

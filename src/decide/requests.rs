@@ -23,7 +23,8 @@ use osdpl_values::Values;
 /// How long a response is valid if no watch reports that the data changed.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long a failed read is not repeated, if the failure delays a release or a success would be valid for ever.
+/// How long osdpl waits before it repeats a failed read. For reads whose failure delays a release, or whose success never
+/// expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -112,7 +113,7 @@ pub enum Read {
         release: ReleaseKey,
         /// The revision to read.
         revision: i64,
-        /// Whether to look for another tool that manages the release too.
+        /// Whether the read also looks for another tool that manages the release.
         owner: bool,
     },
     /// Reads the object that has the name of an object of osdpl, but lacks osdpl's label.

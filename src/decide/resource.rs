@@ -20,7 +20,7 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     Input::of_resource(deployment, spec, catalog).select()
 }
 
-/// Returns the spec without rejected moves of existing releases, and its selection.
+/// Returns the spec in which existing releases keep their name and namespace, and the releases that it selects.
 ///
 /// `requested` is the selection of the spec as written.
 pub(crate) fn corrected<'a>(

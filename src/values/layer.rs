@@ -14,7 +14,7 @@ pub enum Origin {
     File {
         /// The path of the file below the catalogue's root.
         file: String,
-        /// The field in the file.
+        /// The field of the file that contains the values: `releases.nova.values`.
         field: String,
     },
     /// A field of the custom resource: `spec.services.nova.releases.nova.values`.

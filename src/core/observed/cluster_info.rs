@@ -18,7 +18,7 @@ pub struct ClusterInfo {
 /// The number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// This many nodes, each with every label. A person stated the number on the command line.
+    /// Every label is on this many nodes. A person stated the number on the command line.
     All(usize),
     /// The number of nodes by label `(key, value)`, only for the labels that were counted.
     Labelled(BTreeMap<(String, String), usize>),

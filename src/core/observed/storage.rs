@@ -1,4 +1,4 @@
-//! Volume claims and storage classes.
+//! The observed volume claims and storage classes.
 
 use super::ReleaseKey;
 

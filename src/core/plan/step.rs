@@ -31,7 +31,7 @@ pub enum Step {
     /// The release has the desired inputs and is not ready yet. Contains one line for each workload, Job or probe that
     /// is not ready.
     Settling(Vec<String>),
-    /// The release has the desired inputs, or needs none, and is ready.
+    /// The release has the desired inputs and is ready, or osdpl has nothing to do with it.
     Ready,
 }
 
@@ -102,12 +102,12 @@ pub enum Reason {
     Superseded(String),
 }
 
-/// What a release waits for.
+/// Why osdpl does nothing with a release now: what the release waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wait {
-    /// For these components to become available.
+    /// The release waits for these components to become available.
     Needs(Vec<Component>),
-    /// For the helm process that the operator runs for the release.
+    /// The operator runs helm for the release, and waits for its end.
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,
@@ -116,16 +116,16 @@ pub enum Wait {
         /// The hook that helm waits for, with its problem.
         hook: Option<String>,
     },
-    /// For a foreign helm process, or for another operator process that is running.
+    /// The record is locked by a helm process that someone else started, or by another operator process that runs.
     Locked {
         /// When osdpl stops waiting, because the helm process is then considered dead. No watch reports that time.
         until: Option<Timestamp>,
         /// Which process holds the lock, for the status.
         message: String,
     },
-    /// For a person to approve the change, which has this reason.
+    /// A person must approve the change first. Contains the reason for the change.
     Approval(Reason),
-    /// For the backoff after a failure.
+    /// The last operation failed, and the time until the next try is not over.
     Backoff {
         /// When the next try starts.
         until: Timestamp,
@@ -134,22 +134,22 @@ pub enum Wait {
         /// The error of the last failure.
         message: String,
     },
-    /// For the spec, or an object that it refers to, to be fixed.
+    /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
     Blocked {
         /// The reason for the condition in the status.
         reason: String,
         /// What happened, where and why, and what to do.
         message: String,
     },
-    /// For `paused` to be removed.
+    /// The spec pauses the cloud or the release.
     Paused,
-    /// For a person to fix the spec. Nothing of a refused spec is applied.
+    /// A person must fix the spec first. Nothing of a refused spec is applied.
     Refused,
-    /// For the body of its newest record to be read. It names the hook Jobs to delete before the upgrade.
+    /// The body of the newest record was not read yet. It names the hook Jobs that osdpl deletes before the upgrade.
     ReleaseRecord,
-    /// For these releases to be uninstalled, because they depend on this one.
+    /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
-    /// For a person to decide about a revision that someone else made on top of a revision of osdpl.
+    /// A person must decide about the newest revision, which someone else made on top of a revision of osdpl.
     Foreign {
         /// The revision that someone else made.
         revision: i64,
@@ -158,12 +158,12 @@ pub enum Wait {
         /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// For a person to decide about a release of which osdpl made no revision. Contains its comparison with the desired
+    /// A person must decide about the release, of which osdpl made no revision. Contains its comparison with the desired
     /// state, if known.
     Unmanaged(Option<ComparisonResult>),
-    /// For a person to inspect a record that cannot be decoded. Contains the reason.
+    /// A person must inspect the newest record, which cannot be decoded. Contains the reason.
     Undecodable(String),
-    /// For nothing that osdpl can start: this namespace is being deleted.
+    /// The namespace of the release, named here, is being deleted, so nothing can start in it.
     Terminating(String),
 }
 

@@ -104,7 +104,7 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether a revision of the release `theirs` consists of `objects` that include `object`, which is in a manifest of
+/// Whether `objects`, of a revision of the release `theirs`, include `object`, which is in a manifest of
 /// the release `ours`.
 ///
 /// Objects of hooks count as well.

@@ -106,7 +106,7 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
 
 /// Decodes the objects of a revision with all fields: first those of its manifest, then those of its hooks.
 ///
-/// They contain secrets.
+/// The objects contain secrets.
 ///
 /// # Errors
 /// The payload is not a release record.

@@ -74,7 +74,7 @@ pub struct Hook {
     pub kind: String,
     /// The template that the object was rendered from.
     pub path: String,
-    /// The weight. Helm runs the hooks of an event in the order of weight, then name.
+    /// The hook's weight. Helm runs the hooks of an event in the order of weight, then name.
     pub weight: i64,
     /// The events at which helm runs the hook.
     #[serde(deserialize_with = "list_or_null")]

@@ -140,7 +140,7 @@ pub(super) fn is_changing(step: &Step) -> bool {
 
 /// Whether the values of a release select the update strategy `OnDelete`.
 ///
-/// With it, Kubernetes does not replace outdated pods.
+/// With `OnDelete`, Kubernetes does not replace outdated pods.
 pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }

@@ -1,4 +1,4 @@
-//! The state of the rollout of one component.
+//! Decides what the rollout of one component does next.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
