@@ -166,11 +166,11 @@ pub struct Attempt {
 pub enum Liveness {
     /// The record was made by this operator process.
     Us,
-    /// An operator process that ended, together with its helm process.
+    /// The record was made by an operator process that ended, together with its helm process.
     Dead,
-    /// An operator process that is still running.
+    /// The record was made by an operator process that is still running.
     Alive,
-    /// Unknown, for example because the process ran on another machine.
+    /// Whether the process still runs is unknown, for example because it ran on another machine.
     Unknown,
 }
 

@@ -169,7 +169,7 @@ pub enum Action {
 pub enum Kind {
     /// A `ConfigMap`.
     ConfigMap,
-    /// A Job, with its pods.
+    /// A Job; its pods are deleted with it.
     Job,
     /// A `PersistentVolumeClaim`.
     Claim,

@@ -212,7 +212,9 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the result for two releases: the chart of `store` is being fetched, and the chart of `front` failed.
+    /// Returns the placeholders for two releases, and the digest of the chart of `store`.
+    ///
+    /// The chart of `store` is being fetched; that of `front` failed.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });

@@ -23,8 +23,7 @@ use osdpl_values::Values;
 /// How long a response is valid if no watch reports that the data changed.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long osdpl waits before it repeats a failed read. For reads whose failure delays a release, or whose success never
-/// expires.
+/// How long osdpl waits before it repeats a failed read, if the failure delays a release or a success never expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.

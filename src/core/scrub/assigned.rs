@@ -1,5 +1,5 @@
-//! Finds secrets in values that contain a whole configuration file: `smtp_auth_password: hunter2`, `bind_password =
-//! 'hunter2'`.
+//! Finds secrets in values that contain a whole configuration file: `smtp_auth_password: hunter2`,
+//! `bind_password = 'hunter2'`.
 
 use super::detect::{is_secret_key, sounds_secret};
 

@@ -2,8 +2,8 @@
 //!
 //! cel finds the mistake and its location, but its messages list tokens of its grammar. For `spec +` it says
 //! `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`, and for
-//! `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and `write
-//! ==` instead.
+//! `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and
+//! `write ==` instead.
 
 use cel::{ParseError, ParseErrors};
 
