@@ -48,9 +48,9 @@ pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
 /// The input of [`decide`].
 pub struct Input<'a> {
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: &'a Desired,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: &'a Observed,
     /// The catalogue, which lists the releases to roll out in their order.
     pub catalog: &'a Catalog,

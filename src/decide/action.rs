@@ -85,7 +85,7 @@ pub enum Action {
         store: ReleaseKey,
         /// The uid of the `CephObjectStore`.
         uid: Value,
-        /// The fields of the spec to set.
+        /// The fields to set in the spec of the `CephObjectStore`.
         settings: Value,
     },
     /// Change those labels of a node that osdpl manages.

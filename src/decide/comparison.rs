@@ -1,4 +1,4 @@
-//! Compares revisions that osdpl did not make with the desired state, once for each revision and set of inputs.
+//! Compares the desired state with revisions that osdpl did not make, once for each revision and set of inputs.
 
 use std::collections::BTreeMap;
 

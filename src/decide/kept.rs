@@ -34,7 +34,7 @@ pub struct Kept {
     ///
     /// Kept because parsing is expensive. A restart parses them again.
     pub(crate) certificates: Arc<Certificates>,
-    /// The comparisons of revisions that osdpl did not make with the desired state.
+    /// By release: how its newest revision, which osdpl did not make, compares with the desired state.
     ///
     /// Kept because each comparison reads a release record. A restart reads the records again.
     pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,

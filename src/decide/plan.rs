@@ -36,9 +36,9 @@ pub struct Plan {
     pub spec: Option<OpenStackDeploymentSpec>,
     /// The facts that values depend on, including credentials.
     pub facts: Facts,
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: Arc<Desired>,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: Observed,
     /// The names of releases in the catalogue, desired or not.
     pub names: BTreeMap<ReleaseKey, String>,

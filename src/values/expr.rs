@@ -116,7 +116,7 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither `credentials` nor `secret`. They are not secret and need not be compiled here.
+        // Most expressions contain neither `credentials` nor `secret`, so they are not secret and need not be compiled.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }

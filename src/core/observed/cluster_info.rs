@@ -9,7 +9,7 @@ use super::Class;
 pub struct ClusterInfo {
     /// How many nodes have which label.
     pub nodes: Option<NodeCount>,
-    /// The `StorageClass`es.
+    /// The storage classes of the cluster.
     pub classes: Option<Vec<Class>>,
     /// The networks that the cluster uses for pods and Services.
     pub networks: Vec<Range>,

@@ -1,4 +1,4 @@
-//! Comparison of revisions that osdpl did not make with the desired state.
+//! How revisions that osdpl did not make compare with the desired state.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use super::ReleaseKey;
 
-/// A `PersistentVolumeClaim`.
+/// A `PersistentVolumeClaim` in a namespace of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The claim's namespace.
@@ -31,7 +31,7 @@ pub enum ClaimPhase {
     Lost,
 }
 
-/// A `StorageClass`.
+/// A `StorageClass` of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// The name of the `StorageClass`.

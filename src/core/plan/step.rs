@@ -46,7 +46,7 @@ pub enum Action {
     },
     /// Run `helm uninstall`.
     Uninstall {
-        /// Whether helm runs no hooks.
+        /// Whether helm uninstalls without running hooks.
         skip_hooks: bool,
     },
     /// Mark the pending record of an interrupted operation as failed, so that helm accepts the next operation.
@@ -158,8 +158,8 @@ pub enum Wait {
         /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// A person must decide about the release, of which osdpl made no revision. Contains its comparison with the desired
-    /// state, if known.
+    /// A person must decide about the release, of which osdpl made no revision. Contains its comparison with the
+    /// desired state, if known.
     Unmanaged(Option<ComparisonResult>),
     /// A person must inspect the newest record, which cannot be decoded. Contains the reason.
     Undecodable(String),
