@@ -190,7 +190,7 @@ pub struct RecordBody {
     /// The plain Jobs and post-hook Jobs of the revision, as (namespace, name). The release is ready once they are
     /// complete.
     pub jobs: BTreeSet<(String, String)>,
-    /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
+    /// The post-upgrade hook Jobs, as (namespace, name). Each upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
     /// Whether all pre-install hooks completed. This decides how osdpl recovers an install whose helm process died.
     pub pre_install_satisfied: bool,

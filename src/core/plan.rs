@@ -60,7 +60,8 @@ impl Policy {
 /// The step of every release, with the target hash that an approval must name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decisions by catalogue name, or by helm's name for releases that are not in the catalogue.
+    /// The decisions by the release's name in the catalogue, or by helm's name if the catalogue does not have the
+    /// release.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
     /// to that target.
@@ -84,7 +85,7 @@ impl Plan {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
 
-    /// Whether every release is ready.
+    /// Whether every release has the desired inputs and is ready.
     pub fn is_ready(&self) -> bool {
         self.decisions.values().all(|decision| decision.step == Step::Ready)
     }
@@ -168,7 +169,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// Returns the existing releases that depend on release `name`.
+    /// Returns the names of the existing releases that depend on release `name`, sorted.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();

@@ -56,7 +56,7 @@ pub const ADOPTED: &str = "adopted";
 /// Label on a record: the digest of the inputs that come from the catalogue and not from the spec.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
-/// Label on a record: the catalogue name of the release, which can differ from helm's name.
+/// Label on a record: the release's name in the catalogue, which can differ from helm's name.
 ///
 /// With this label osdpl identifies an installed release even if the spec renames it later. Records of older osdpl
 /// versions lack the label.

@@ -28,7 +28,7 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// characters would be free of its neighbours' bits, and would match elsewhere.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// Removes known secrets from texts.
+/// Removes known secrets, and passwords in URLs, from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.

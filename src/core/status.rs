@@ -52,7 +52,7 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// The changes of values that wait for approval, by release; each text describes one change.
     pub changes: &'a BTreeMap<String, Vec<String>>,
-    /// Problems that belong to no release, such as a forbidden watch or an API that does not respond.
+    /// Problems that belong to no release, for example a forbidden watch.
     pub problems: &'a [String],
     /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<&'a DeclaredCeph>,

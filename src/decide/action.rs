@@ -1,4 +1,4 @@
-//! Actions: the writes of a plan, as data.
+//! Actions: the writes that a plan consists of, as data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,61 +22,61 @@ use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
-/// The Kubernetes kind of a CRD.
+/// The name of the kind of CRDs in Kubernetes.
 const CRD: &str = "CustomResourceDefinition";
 
-/// An action with its reason.
+/// An action with its reason, as a plan contains it.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The action.
+    /// The write that the operator executes.
     pub action: Action,
-    /// Why it is done.
+    /// Why osdpl executes the action.
     pub reason: String,
-    /// Whether a person has to approve it.
+    /// Whether the action waits for a person's approval.
     pub approval: Approval,
-    /// The events to record after it was done.
+    /// The events that the operator records after it executed the action.
     pub events: Vec<Event>,
 }
 
-/// Whether a person has to approve an action.
+/// Whether an action waits for a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// The action needs no approval.
     NotNeeded,
-    /// The action needs an approval that is missing. It is shown but not executed.
+    /// The action needs an approval that nobody has given. The plan shows it, but the operator does not execute it.
     Missing,
 }
 
-/// One write to the cluster.
+/// One write to the cluster, which the operator executes.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Add our finalizer to the resource.
+    /// Add osdpl's finalizer to the resource.
     AddFinalizer,
-    /// Store credentials in our Secret.
+    /// Store credentials in a Secret of osdpl.
     StoreCredentials(Box<SecretWrite>),
-    /// Apply the Service for an external service.
+    /// Apply the headless Service that stands for an external service.
     PublishService {
-        /// The name of the service in the catalogue.
+        /// The name of the external service in the catalogue.
         service: String,
-        /// The host, and the Service that stands for it.
+        /// The external host, and the Service that stands for it.
         external: ExternalService,
     },
-    /// Apply the Endpoints for an external service.
+    /// Apply the Endpoints that lead pods to an external service.
     PublishEndpoints {
-        /// The name of the service in the catalogue.
+        /// The name of the external service in the catalogue.
         service: String,
-        /// The host, and the Service that stands for it.
+        /// The external host, and the Service that stands for it.
         external: ExternalService,
-        /// The addresses of the host.
+        /// The addresses of the external host.
         addresses: Vec<IpAddr>,
     },
     /// Write a `ConfigMap` or a Secret that charts mount.
     WriteObject(Object),
     /// Apply an object that Rook's operator acts on.
     ApplyRook {
-        /// Rook's namespace.
+        /// The namespace in which Rook runs.
         namespace: String,
-        /// The desired object.
+        /// The object to apply.
         manifest: Manifest,
     },
     /// Set the Keystone settings of a `CephObjectStore`.
@@ -85,82 +85,82 @@ pub enum Action {
         store: ReleaseKey,
         /// The uid of the `CephObjectStore`.
         uid: Value,
-        /// The settings, as a part of the spec.
+        /// The fields to set in the spec of the `CephObjectStore`.
         settings: Value,
     },
-    /// Set the labels of a node that osdpl manages.
+    /// Change those labels of a node that osdpl manages.
     LabelNode {
         /// The name of the node.
         name: String,
-        /// The changed labels.
+        /// The labels to set and to remove.
         change: LabelChange,
     },
     /// Set the update strategy of a `DaemonSet`.
     SetStrategy(Strategy),
     /// Remove the objects that failed revisions of a release left behind.
     CleanUp {
-        /// The release.
+        /// The namespace and name of the release.
         release: ReleaseKey,
-        /// The failed revisions.
+        /// The failed revisions, and the revisions whose objects stay.
         cleanup: Cleanup,
         /// The revisions of other releases whose objects must not be removed.
         others: Vec<(ReleaseKey, u32)>,
     },
     /// Create a namespace.
     CreateNamespace(String),
-    /// Transfer a CRD to a release from an uninstalled one of the same name in another namespace.
+    /// Transfer a CRD to a release, from an uninstalled release of the same name in another namespace.
     TransferCrd {
-        /// The CRD.
+        /// The CRD to transfer.
         definition: AbandonedCrd,
-        /// The release that takes it over.
+        /// The release that the CRD belongs to afterwards.
         release: ReleaseKey,
     },
-    /// Apply a CRD of a chart's `crds/` folder, which helm would install once and never upgrade.
+    /// Apply a CRD of a chart's `crds/` folder. Helm would only install it and never upgrade it.
     ApplyCrd {
-        /// The release.
+        /// The release whose chart contains the CRD.
         release: ReleaseKey,
-        /// The CRD.
+        /// The CRD as the chart contains it.
         definition: Arc<CustomResourceDefinition>,
     },
-    /// Execute the step of a release.
+    /// Execute the step of a release, such as an upgrade.
     Release {
         /// The name of the release in the catalogue.
         name: String,
         /// The namespace and name of the release.
         key: ReleaseKey,
-        /// The step.
+        /// What to do with the release.
         action: plan::Action,
     },
-    /// Evict a pod.
+    /// Evict a pod, so that its `DaemonSet` makes a new one.
     Evict(Eviction),
     /// Create a Job from a `CronJob`.
     RunCron {
-        /// The `CronJob`.
+        /// The namespace and name of the `CronJob`.
         cron: ReleaseKey,
-        /// The name of the Job.
+        /// The name of the Job to create.
         job: String,
-        /// The Nova hosts that the Job maps into their cell.
+        /// The Nova hosts that the Job maps to a cell.
         mapping: Mapping,
     },
     /// Delete the hosts of these nodes from Nova and Neutron.
     ForgetHosts(Vec<String>),
-    /// Change annotations of the resource; `None` removes one.
+    /// Change annotations of the resource; the value `None` removes one.
     Annotate(BTreeMap<&'static str, Option<String>>),
-    /// Delete an object.
+    /// Delete an object that osdpl or a chart created.
     Delete {
-        /// The kind.
+        /// The kind of the object.
         kind: Kind,
-        /// The namespace and name.
+        /// The namespace and name of the object.
         key: ReleaseKey,
     },
-    /// Remove our Keystone settings from a `CephObjectStore`.
+    /// Remove osdpl's Keystone settings from a `CephObjectStore`.
     ReleaseStore {
         /// The namespace and name of the `CephObjectStore`.
         store: ReleaseKey,
         /// The uid of the `CephObjectStore`.
         uid: Option<String>,
     },
-    /// Remove our finalizer from the resource.
+    /// Remove osdpl's finalizer from the resource.
     RemoveFinalizer,
 }
 
@@ -169,7 +169,7 @@ pub enum Action {
 pub enum Kind {
     /// A `ConfigMap`.
     ConfigMap,
-    /// A Job, with its pods.
+    /// A Job; its pods are deleted with it.
     Job,
     /// A `PersistentVolumeClaim`.
     Claim,
@@ -192,7 +192,7 @@ impl Kind {
     }
 }
 
-/// A Secret with credentials that is to be stored.
+/// A Secret with credentials that the operator will store.
 ///
 /// Its `Debug` output contains no values.
 #[derive(Clone)]
@@ -201,9 +201,9 @@ pub struct SecretWrite {
     pub service: String,
     /// The complete Secret, except for generated values.
     pub secret: Secret,
-    /// Whether the Secret exists and is replaced, guarded by its resourceVersion.
+    /// Whether the Secret exists. If so, it is replaced, unless its resourceVersion has changed.
     pub exists: bool,
-    /// The keys whose values are generated when the Secret is stored.
+    /// The keys whose values the operator generates when it stores the Secret, each with how.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
@@ -232,7 +232,7 @@ impl Planned {
         Self { action, reason: reason.into(), approval: Approval::NotNeeded, events: Vec::new() }
     }
 
-    /// Returns the action with events to record after it was done.
+    /// Returns the action with events that the operator records after it executed the action.
     #[must_use]
     pub(crate) fn with_events(self, events: impl IntoIterator<Item = Event>) -> Self {
         Self { events: events.into_iter().collect(), ..self }
@@ -240,7 +240,7 @@ impl Planned {
 }
 
 impl Action {
-    /// Returns the key under which refusals of this action are kept.
+    /// Returns the key under which osdpl remembers that the API server refused this action.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),
@@ -253,9 +253,9 @@ impl Action {
         }
     }
 
-    /// Returns the kind, namespace and name of every object that osdpl changes.
+    /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// Helm changes others.
+    /// Objects that helm changes are not among them.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
@@ -291,7 +291,8 @@ impl Action {
         }
     }
 
-    /// Returns the kind, namespace and name of the object, if the action changes exactly one.
+    /// Returns the kind, namespace and name of the object that the action changes; `None` if it changes several or the
+    /// resource.
     pub fn object(&self) -> Option<(&'static str, String, String)> {
         let of = |kind, namespace: &str, name: &str| Some((kind, namespace.to_owned(), name.to_owned()));
         match self {

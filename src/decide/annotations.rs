@@ -1,4 +1,4 @@
-//! Annotations with which a user requests something once. They are consumed when it is done.
+//! Annotations with which a person requests something once. osdpl removes them when it is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +15,21 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
 
-/// The name that stands for every release.
+/// The name in an annotation that stands for every release.
 const ALL: &str = "all";
 
-/// Returns the policy without repairs that were started: each is done once, even while the annotation still names it.
+/// Returns the policy without the repairs that osdpl started.
+///
+/// Each is done once, even while the annotation still names it.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
     policy
 }
 
-/// Plans to consume annotations that had their effect.
+/// Plans to remove annotations that had their effect.
 ///
-/// A refusal of the API server becomes a warning.
+/// If the API server refuses that, a warning reports it.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -37,7 +39,8 @@ pub(crate) fn consume(
     rollouts: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
-    // A rollout needs its approval longer than the annotation exists: the status must contain it first.
+    // The approval of a rollout must outlive the annotation, so the status must contain it before the annotation is
+    // removed.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
     let is_stored = !rollouts.is_incomplete
         && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
@@ -56,22 +59,22 @@ pub(crate) fn consume(
         return;
     }
     let action = Action::Annotate(consumed.clone());
-    let Some(refusal) = draft.attempt(Planned::new(action, "it had its effect")) else { return };
+    let Some(refusal) = draft.attempt(Planned::new(action, "the annotation had its effect")) else { return };
     let remaining = consumed.iter().filter(|(annotation, left)| {
         deployment.annotations().get(**annotation).is_some_and(|value| Some(value) != left.as_ref())
     });
     draft.findings.extend(remaining.map(|(annotation, _)| not_consumed_warning(annotation, &refusal.message)));
 }
 
-/// Returns the repairs that are not done yet.
+/// Returns the names in the repair annotation that are not done yet.
 ///
-/// `all` remains until every release is done or waits for another decision of the user, which may take months.
+/// The name `all` is done when every remaining release waits for another decision of the user, which may take months.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Returns whether a step will be done without another decision of the user.
+/// Returns whether a release will be upgraded without another decision of the user.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,
@@ -84,7 +87,8 @@ fn is_open(step: &Step) -> bool {
             | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
-            // The fetch of a chart is retried. Other reasons need a change of the spec or of an object that it names.
+            // The operator retries to fetch a chart. Any other block ends only when the spec or an object that it names
+            // changes.
             Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
             Wait::Approval(_)
             | Wait::Paused
@@ -96,9 +100,9 @@ fn is_open(step: &Step) -> bool {
     }
 }
 
-/// Returns the releases that are still to be adopted.
+/// Returns the names in the adoption annotation that are not done yet.
 ///
-/// `all` remains until all existing releases are ours.
+/// The name `all` is done when osdpl has made or adopted every existing release.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
@@ -114,9 +118,9 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
     policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Returns warnings about names in annotations that no release has.
+/// Returns warnings about the names in annotations that no release has.
 ///
-/// They have no effect and are never consumed.
+/// Such a name has no effect, and osdpl never removes it.
 pub(crate) fn unknown_names(
     policy: &Policy,
     names: &BTreeMap<ReleaseKey, String>,
@@ -136,7 +140,7 @@ pub(crate) fn unknown_names(
     unknown.map(warning).collect()
 }
 
-/// Returns the warning about an annotation that could not be consumed.
+/// Returns the warning that an annotation had its effect but could not be removed.
 fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
         "it had its effect and could not be removed: {problem}; allow the operator to change annotations of the \
@@ -177,7 +181,7 @@ mod tests {
         let helm = Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None };
         let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
         assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
-        let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
+        let locked = Wait::Locked { until: None, message: "held by a helm process that osdpl did not start".into() };
         let dependents = Wait::Dependents(vec!["nova".into()]);
         for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::ReleaseRecord, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
@@ -211,6 +215,10 @@ mod tests {
         kept.repairing.extend(set(&["nova", "glance"]));
         assert_eq!(without_started_repairs(&mut kept, requested()).repair, set(&["heat"]));
         assert_eq!(without_started_repairs(&mut kept, Policy::default()).repair, set(&[]));
-        assert_eq!(without_started_repairs(&mut kept, requested()).repair, requested().repair, "the annotation is new");
+        assert_eq!(
+            without_started_repairs(&mut kept, requested()).repair,
+            requested().repair,
+            "a new annotation requests the repair again"
+        );
     }
 }

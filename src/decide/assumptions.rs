@@ -1,4 +1,4 @@
-//! Assumptions of a preview: releases with incomplete data are assumed to be unchanged.
+//! What `osdpl plan` assumes: releases for which it lacks data are unchanged.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -8,7 +8,7 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Adjusts the desired state to the assumptions; returns the recorded values of releases that are not up to date.
+/// Changes the desired state according to the assumptions. Returns the recorded values of releases whose inputs differ.
 pub(crate) fn adjust(
     draft: &mut Draft<'_>,
     assumed: &Assumed,
@@ -31,19 +31,21 @@ pub(crate) fn adjust(
     recorded
 }
 
-/// Returns the observed release if osdpl manages it and its record can be decoded.
+/// Returns the observed release if its newest record has osdpl's labels and can be decoded.
 fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
     observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
-/// Assumes that a release with guessed data is up to date if its recorded values equal the desired ones; otherwise the
-/// spec has changed it.
+/// Makes a release for which data is missing count as unchanged if its recorded values equal the desired ones.
+///
+/// If they differ, the spec has changed the release.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // A foreign revision is kept until the spec changes. The digest of our last revision shows whether it did.
+        // If someone else made the newest revision, osdpl keeps it until the spec changes. Whether it did, shows the
+        // digest of the newest revision that osdpl made.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -58,7 +60,9 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
     }
 }
 
-/// Assumes the images of the newest revision if the values name the same ones: the charts may name more.
+/// Assumes that the images are unchanged if the values name the same ones as the record.
+///
+/// The charts may name more images, but the preview has not read them.
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
@@ -69,7 +73,9 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Keeps the recorded images that only the chart names: the operator has the chart and rewrites them to a mirror.
+/// Adds the recorded images that the desired values lack.
+///
+/// Only the chart names them, and the operator, which has the chart, rewrites them to a mirror.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

@@ -1,5 +1,5 @@
-//! Ceph: osdpl reads its settings from a Secret or from Rook, writes objects that charts mount, and deletes them when
-//! no release mounts them any more.
+//! Ceph: osdpl reads its settings from a Secret or from Rook, and writes the objects that charts mount. It deletes
+//! those objects when no release mounts them any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +28,12 @@ const CLUSTER: &str = "CephCluster";
 /// Rook's kind of an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// The label of our objects for Ceph.
+/// The label of the objects that osdpl writes for Ceph.
 ///
-/// It distinguishes them from our Secrets with credentials.
+/// It distinguishes them from the Secrets with credentials, which osdpl writes too.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
-/// The text in an object, by key.
+/// The texts in a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
 /// Returns the objects that describe the Ceph cluster of a spec: a Secret, or objects of Rook.
@@ -54,13 +54,13 @@ fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
-/// Returns the settings of Rook if the cloud uses Ceph by Rook.
+/// Returns the settings of Rook; `None` if the cloud does not use Ceph by Rook.
 pub(crate) fn rook(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])
 }
 
-/// Returns the namespace of Rook and the kinds to watch there, if the spec names one.
+/// Returns the namespace of Rook and the kinds of objects to watch there; `None` if the spec does not name Rook.
 pub(crate) fn watched(spec: &OpenStackDeploymentSpec) -> Option<(String, Vec<&'static str>)> {
     let rook = feature(spec).and_then(RookSettings::from_feature)?;
     let has_store = feature(spec).and_then(ObjectStore::from_feature).is_some();
@@ -75,7 +75,8 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
     ceph::consumers(selection.releases.keys().map(String::as_str))
 }
 
-/// Returns the declared Ceph cluster, read from these objects; `None` if the cloud uses no Ceph.
+/// Returns the Ceph cluster that the spec declares, as far as the watched objects describe it; `None` if the cloud uses
+/// no Ceph.
 pub(crate) fn declared(
     objects: &Objects,
     spec: &OpenStackDeploymentSpec,
@@ -97,7 +98,7 @@ pub(crate) fn declared(
     Some(ceph::read_declared_ceph(&object, data, releases, selection.object_store().as_ref()))
 }
 
-/// Returns the data of an object that Rook creates.
+/// Returns the data of a Secret or `ConfigMap` that Rook creates; an error says why it is not available.
 fn rook_data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
@@ -109,19 +110,19 @@ fn rook_data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Bytes
     })
 }
 
-/// Returns the objects that charts mount.
+/// Returns the objects that the charts of all selected releases mount to use Ceph.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
     ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
 }
 
-/// Returns the namespace of each release, by its name in the catalogue.
+/// Returns the namespace of each selected release, by its name in the catalogue.
 fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
 }
 
-/// Plans the objects that Rook and the charts need.
+/// Plans the objects that osdpl requests from Rook, and those that charts mount.
 ///
-/// If one is foreign or not created yet, Ceph is not ready.
+/// If one belongs to somebody else or does not exist yet, `declared` reports that Ceph is not ready.
 pub(crate) fn plan_ceph_objects(
     draft: &mut Draft<'_>,
     declared: &mut DeclaredCeph,
@@ -132,7 +133,7 @@ pub(crate) fn plan_ceph_objects(
         request_from_rook(draft, &rook, declared, selection);
     }
     if let Ok(ceph) = &declared.settings {
-        // Objects that only paused releases mount stay as they are.
+        // Objects that only paused releases mount must stay as they are, so these releases are left out.
         let paused = paused_releases(&draft.snapshot.deployment.spec);
         let mut namespaces = namespaces(selection);
         namespaces.retain(|release, _| !paused.contains(*release));
@@ -142,7 +143,7 @@ pub(crate) fn plan_ceph_objects(
         }
     }
     object_store::provide(draft, declared, selection, facts);
-    // No watch reports that these reasons no longer apply.
+    // No watch reports that these three problems are solved.
     let needs_requeue = matches!(
         declared.not_ready_reason(),
         Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
@@ -150,19 +151,19 @@ pub(crate) fn plan_ceph_objects(
     draft.requeue(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| needs_requeue));
 }
 
-/// The state of an object that is requested from Rook.
+/// The state of an object that osdpl requests from Rook, such as a pool.
 enum RookState {
-    /// The object is ready.
+    /// Rook reports that the object is ready.
     Ready,
-    /// Rook has not created the object yet, or it is not ready.
+    /// Rook has not created the object yet, or it is not ready. Contains the reason.
     Pending(String),
-    /// The object can't be applied.
+    /// osdpl can't apply the object. Contains the reason.
     Refused(NotReady),
 }
 
-/// Plans the objects that are requested from Rook.
+/// Plans the objects that osdpl requests from Rook: pools and users.
 ///
-/// Pools that are not ready block only the first installation.
+/// A pool that is not ready blocks only the first installation. Later it is a warning.
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
@@ -175,7 +176,7 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
             }
         }
     }
-    // Rook creates nothing without a CephCluster, which is reported already.
+    // Without a CephCluster Rook creates nothing. That problem is reported already.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
     let is_written = |object: &Object| {
         draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))
@@ -189,7 +190,7 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
     }
 }
 
-/// Plans one object that is requested from Rook; returns its state.
+/// Plans one object that osdpl requests from Rook; returns its state.
 fn request_object(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, manifest: Manifest) -> RookState {
     let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
     let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
@@ -215,9 +216,10 @@ fn request_object(draft: &mut Draft<'_>, deployment: &str, rook: &RookSettings, 
     }
 }
 
-/// Plans to write the objects that differ; returns the first problem, with which nothing is written.
+/// Plans to write the objects that differ from the cluster; returns the first problem, and then plans nothing.
 ///
-/// Problems are a foreign object with other data, and an object that belongs to another Ceph cluster.
+/// A problem is an object without osdpl's label that has other data, and an object that belongs to another Ceph
+/// cluster.
 pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
@@ -243,15 +245,15 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
     None
 }
 
-/// The live object that has the name of a desired one.
+/// The object in the cluster that has the name of a desired one.
 enum Live {
     /// The object was not read yet.
     Unread,
     /// The object does not exist.
     Absent,
-    /// The object has our label, and this data.
+    /// The object has osdpl's label. Contains its data.
     Ours(Data),
-    /// The object lacks our label, and has this data.
+    /// The object lacks osdpl's label. Contains its data.
     Foreign(Data),
 }
 
@@ -260,7 +262,7 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns the live object from a watch, or else from a one-off read.
+/// Returns the object in the cluster, from a watch or, if no watch has it, from a one-off read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
@@ -303,9 +305,10 @@ fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
     object.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
-/// Plans to delete the objects that no release mounts any more, once every release runs with the desired inputs.
+/// Plans to delete the objects for Ceph that no release mounts any more, once every release runs with the desired
+/// inputs.
 ///
-/// Until then, new pods of the old revision mount them. If Ceph's settings can't be read, nothing is deleted.
+/// Until then, new pods of an old revision still mount them. If Ceph's settings can't be read, nothing is deleted.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,
@@ -336,7 +339,7 @@ pub(crate) fn plan_ceph_cleanup(
     }
 }
 
-/// Plans to delete our objects for Ceph, except for `kept`.
+/// Plans to delete the objects that osdpl wrote for Ceph, except for `kept`.
 pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
     let is_kept = |kind: Kind, key: &ReleaseKey| {
@@ -344,7 +347,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
     };
-    // Foreign finalizers may keep deleted objects for long.
+    // The finalizer of another controller may keep a deleted object for long. It is not deleted again.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
@@ -358,13 +361,13 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
     }
 }
 
-/// Returns whether osdpl created the object for the Ceph of this resource.
+/// Returns whether osdpl wrote the object for the Ceph of this resource.
 pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
     is_of(object, deployment)
         && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
 }
 
-/// Returns whether every release of ours is desired and runs with the desired inputs.
+/// Returns whether every release that osdpl made is desired and runs with the desired inputs.
 fn is_settled(desired: &Desired, observed: &Observed) -> bool {
     let mut ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     observed.running.is_empty()

@@ -1,4 +1,4 @@
-//! Certificates in Secrets that a spec names.
+//! Checks the certificates in Secrets that a spec names.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use osdpl_core::desired::{Certificate, Finding, Selection, Unavailable};
 use osdpl_lint::rule::{self, CertificateCheck, SecretTexts};
 use osdpl_values::digest;
 
-/// The parsed certificates, with the digests of their Secrets.
+/// The parsed certificates, each with the digest of its Secret.
 ///
-/// A certificate is parsed when it is new.
+/// A certificate is parsed only when its Secret is new or has changed, because parsing is expensive.
 #[derive(Clone, Default)]
 pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
-    /// Returns warnings about a selection's certificates, and when these change by the passage of time.
+    /// Returns warnings about the certificates of a selection, and when a warning will appear or change as time passes.
     ///
-    /// Problems are only warnings, because an expired certificate must not stop a running cloud. Secrets that can't be
-    /// read are skipped.
+    /// Problems are only warnings: an expired certificate must not stop a running cloud. A Secret that can't be read is
+    /// skipped.
     pub(crate) fn check(
         &mut self,
         objects: &Objects,

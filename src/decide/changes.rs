@@ -1,4 +1,4 @@
-//! The value paths that changes waiting for approval would change, read once from the release records.
+//! The value paths that upgrades waiting for approval would change. They are read once from the release records.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use osdpl_core::observed::{ComparisonResult, Observed, ReleaseKey};
 use osdpl_core::plan::{Plan, Reason};
 use osdpl_values::{Values, changed_paths};
 
-/// The number of paths that the status contains for a release.
+/// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits before it retries to read a record, which may have been replaced meanwhile.
+/// How long osdpl waits before it reads a record again that could not be read. It may have been replaced meanwhile.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns the paths that each upgrade waiting for approval would change, or why they are unknown.
+/// Returns, by release, the value paths that its upgrade waiting for approval would change, or why they are unknown.
 pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
@@ -37,20 +37,21 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // Nothing else triggers a pass while a cloud waits for approval.
+    // While a cloud waits for approval, no watch triggers the pass that reads a record again.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
 }
 
-/// Returns the paths that an upgrade would change; `None` if the record was not read yet.
+/// Returns the value paths that an upgrade would change; `None` if its record was not read yet.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // Foreign revisions are compared by effective values, because other tools write the same values differently.
+    // A revision that osdpl did not make was compared by effective values: other tools write the same values
+    // differently.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
-        // A record that can't be read must not prevent the rest of the report.
+        // The record is not required: if it can't be read, the pass must not fail.
         let read = Read::Values { release: release.key.clone(), revision, required: false };
         let Response::Values(recorded) = &draft.read(read)?.response else { return None };
         let paths =
@@ -63,7 +64,7 @@ fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed
     Some(Changes { revision, inputs: release.inputs.clone(), paths })
 }
 
-/// Returns when to retry the next record that could not be read.
+/// Returns when the first record that could not be read is read again.
 fn next_retry(all: &BTreeMap<ReleaseKey, Changes>) -> Option<Timestamp> {
     all.values().filter_map(|changes| changes.paths.as_ref().err().map(|(_, until)| *until)).min()
 }
@@ -79,7 +80,7 @@ impl Changes {
     }
 }
 
-/// Names the other inputs if no value would change.
+/// If no value would change, says what else changes the inputs.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value: the chart, helm's version or its flags)".to_owned());
@@ -87,7 +88,7 @@ fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Limits the number of paths.
+/// Limits the number of paths, and says how many were left out.
 fn shorten(mut paths: Vec<String>) -> Vec<String> {
     if paths.len() > MAX_PATHS {
         let more = paths.len() - MAX_PATHS;

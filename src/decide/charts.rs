@@ -1,11 +1,13 @@
-//! Charts of releases: the requests, the facts about them, and the placeholders while they are fetched.
+//! The charts of releases: which ones to fetch, what is known about them, and placeholders while the operator fetches
+//! them.
 //!
-//! After a start of the operator it can take minutes until all charts are pulled. Until then, the chart in the status
-//! is the placeholder of one that is being fetched, so that the cloud is watched, but no upgrade starts without its
-//! chart.
+//! After a start of the operator it can take minutes until it has pulled all charts. Until then, the chart that the
+//! status names stands in for the missing one: a placeholder. With it, osdpl can watch the cloud. But no upgrade starts
+//! until the chart is there.
 //!
-//! The stored status is kept where a new one would be less complete: if a chart has no placeholder (mirrors need the
-//! images that a chart names), and if a newer spec seems to change nothing, because it may name other charts.
+//! In two cases the stored status is kept, because a new one would say less. First, if a chart has no placeholder: a
+//! mirror needs the images that only the chart names. Second, if a newer spec seems to change nothing: it may name
+//! other charts.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +21,15 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Selection};
 use osdpl_core::plan::{Action, Plan, Step, Wait};
 
-/// How long osdpl waits before it retries to fetch a chart.
+/// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The releases whose charts have a placeholder, with the reason to wait.
+/// The releases whose charts have a placeholder, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
-/// Returns the request for the chart of a release, and the digest that an addition to the catalogue pins.
+/// Returns the chart to request for a release, and the digest of it that an addition to the catalogue pins, if any.
 ///
-/// Returns `None` for a release that the catalogue does not have.
+/// Returns `None` if the catalogue does not have the release.
 pub fn chart_request<'a>(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -46,18 +48,18 @@ pub fn chart_request<'a>(
     Some((request, digest))
 }
 
-/// The charts of all selected releases.
+/// What is known about the charts of all selected releases.
 #[derive(Default)]
 pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The request of each release.
+    /// The chart to request for each release.
     pub requests: BTreeMap<String, ChartRequest>,
-    /// The time of the next retry of a chart that failed.
+    /// When the operator tries again to fetch the first chart that failed; `None` if none failed.
     pub retry: Option<Timestamp>,
 }
 
-/// Returns the charts of all selected releases.
+/// Returns what is known about the charts of all selected releases.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -95,7 +97,7 @@ pub fn known_charts(
     all
 }
 
-/// Requests the charts of all selected releases; returns each chart, or why it is not available.
+/// Requests the charts of all selected releases; returns for each release its chart, or why it is not available.
 pub(crate) fn facts(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -110,18 +112,18 @@ pub(crate) fn facts(
     known.facts
 }
 
-/// Returns the time of the next attempt to fetch a chart that failed at `at`.
+/// Returns when the operator tries again to fetch a chart, if it failed at `at`.
 pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns whether a chart is still being fetched.
+/// Returns whether the operator is still fetching the chart of a release.
 pub(crate) fn is_fetching(desired: &Desired) -> bool {
     let mut blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
     blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
-/// Replaces charts that are being fetched by those in the status; returns the releases whose charts were replaced.
+/// Replaces charts that are being fetched by those that the status names; returns the releases for which it did.
 pub(crate) fn fill_placeholders(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
@@ -148,7 +150,7 @@ pub(crate) fn fill_placeholders(
     placeholders
 }
 
-/// Makes upgrades wait for charts that have only a placeholder.
+/// Makes the upgrade of a release wait if its chart is only a placeholder.
 pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     for (name, blocked) in placeholders {
         let Some(decision) = plan.decisions.get_mut(name) else { continue };
@@ -160,10 +162,10 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     }
 }
 
-/// Returns whether the stored status is kept, because a new one would be less complete.
+/// Returns whether the stored status is kept, because a new one would say less.
 ///
-/// If the status is of the current generation, it is kept while a chart without placeholder is being fetched. If the
-/// spec is newer, it is kept while the only differences are hidden by placeholders.
+/// If the status is of the current generation, it is kept while a chart without a placeholder is being fetched. If the
+/// spec is newer, it is kept while the plan changes nothing and some charts are placeholders.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,
@@ -210,7 +212,9 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the placeholders for two releases: one whose chart is being fetched, and one whose chart failed.
+    /// Returns the placeholders for two releases, and the digest of the chart of `store`.
+    ///
+    /// The chart of `store` is being fetched; that of `front` failed.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });

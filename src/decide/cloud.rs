@@ -1,4 +1,4 @@
-//! The decision for a cloud that is not being deleted.
+//! The decision of a pass for a cloud that is not being deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
     if refused {
-        // The facts of a refused spec justify no write, but clients must still find external hosts that move.
+        // A refused spec changes nothing in the cluster. But if an external host moves, the pods must still find it.
         draft.actions.retain(|planned| matches!(planned.action, Action::PublishEndpoints { .. }));
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
@@ -73,24 +73,24 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     finish(draft, cloud, Plan { roles: inventory.roles, recorded, ..plan })
 }
 
-/// The decisions about a cloud as a whole.
+/// What the pass has decided about the cloud before it decides about releases.
 struct Cloud {
     selection: Selection,
     resolved: Arc<Resolved>,
-    /// The catalogue's names of releases.
+    /// The names of releases in the catalogue.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
     /// Whether the spec is refused.
     refused: bool,
 }
 
-/// Returns whether the spec is refused, because it or the catalogue has an error.
+/// Returns whether the pass refuses the spec, because the spec or the catalogue has an error.
 fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bool {
     let findings = desired.findings.iter().chain(&draft.findings).chain(&draft.snapshot.catalog_findings);
     selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Returns the plan that only stores credentials: everything else depends on the generated ones.
+/// Returns a plan that only stores credentials. The rest of the decision depends on the credentials that it generates.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selection) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
@@ -122,7 +122,7 @@ fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     }
 }
 
-/// Returns whether a requested watch has not reported its objects yet.
+/// Returns whether a watch that the plan needs has not listed its objects yet.
 fn is_reading(draft: &Draft<'_>) -> bool {
     let objects = &draft.snapshot.objects;
     let is_unread = |reference| matches!(objects.named.get(reference), None | Some(ObjectState::Unread));
@@ -132,7 +132,9 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Fills in the facts from the snapshot, and plans the objects that releases need; returns the placeholders of charts.
+/// Collects the facts from the snapshot, and plans the objects that releases need.
+///
+/// Returns the releases whose charts are not fetched yet and are taken from the status.
 fn collect_facts(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -161,9 +163,9 @@ fn collect_facts(
     placeholders
 }
 
-/// Returns the desired state, and in a preview the recorded values of releases.
+/// Returns the desired state, and for `osdpl plan` the recorded values of releases.
 ///
-/// Equal inputs reuse the last result.
+/// If spec, catalogue and facts are the same as in the last pass, its desired state is returned.
 fn resolve(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -192,7 +194,7 @@ fn resolve(
     (resolved, recorded)
 }
 
-/// Decides releases, rollouts, hosts and annotations; returns these parts of the plan.
+/// Decides about releases, rollouts, Nova's hosts and annotations. Returns a plan that contains only these.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
@@ -226,7 +228,9 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and consumes annotations; returns these parts of the plan.
+/// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
+///
+/// Returns a plan that contains only these.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -253,7 +257,7 @@ fn take_steps(
     Plan { releases, rollouts: next.rollouts, changes, ..Plan::default() }
 }
 
-/// Returns warnings about the certificates that the cloud uses.
+/// Returns warnings about the certificates that the spec names.
 fn certificate_warnings(draft: &mut Draft<'_>, selection: &Selection) -> Vec<Finding> {
     let mut certificates = (*draft.kept.certificates).clone();
     let (warnings, next_check) = certificates.check(&draft.snapshot.objects, selection, draft.snapshot.now);

@@ -1,4 +1,4 @@
-//! Comparison of foreign revisions with the desired state, once for each revision and inputs.
+//! Compares the desired state with revisions that osdpl did not make, once for each revision and set of inputs.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,12 @@ use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, Obser
 use osdpl_core::plan::Policy;
 use osdpl_core::release::{ADOPTED, Status};
 
-/// Compares every desired release whose newest revision is foreign; returns the comparisons that were made now.
+/// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
+/// made.
 ///
-/// Comparisons of the same revision and inputs are kept. A release that is to be adopted is compared again after a
-/// while, because another tool may manage it by now. The operator compares no release without its chart.
+/// A comparison is kept while revision and inputs stay the same. If a person requested the adoption, it is repeated
+/// after a while, because another tool may manage the release by now. Without its chart, the operator does not compare
+/// a release.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -39,7 +41,7 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // A manual upgrade does not change who manages a release of ours.
+        // If osdpl manages the release, a manual upgrade does not change that, so no other manager is looked for.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
@@ -58,30 +60,30 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // No watch reports that another tool no longer manages a release.
+    // No watch reports that another tool stopped managing a release.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared
 }
 
-/// Returns until when a comparison is valid; `None` if only a new revision or new inputs change it.
+/// Returns until when a comparison is valid; `None` if only a new revision or new inputs can change it.
 fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Option<Timestamp> {
     let may_change = adopts || matches!(result, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)
 }
 
-/// Returns whether a kept comparison is still valid.
+/// Returns whether a comparison that was kept is still valid.
 fn is_valid(known: &ManifestComparison, revision: i64, inputs: &str, adopts: bool, now: Timestamp) -> bool {
     let is_fresh = known.until.map_or(!adopts, |until| now < until);
     is_fresh && known.revision == revision && known.inputs == inputs
 }
 
-/// Returns when the next comparison expires.
+/// Returns when the first of the comparisons expires.
 fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timestamp> {
     all.values().filter_map(|comparison| comparison.until).min()
 }
 
-/// Returns whether the newest revision is foreign, or was before the adoption of the release.
+/// Returns whether someone else made the newest revision, or it was adopted and its inputs are not the desired ones.
 fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
     let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
     let adopted =
@@ -102,14 +104,20 @@ mod tests {
             ManifestComparison { revision: 3, inputs: "new".into(), result, until }
         };
         let owned = of(ComparisonResult::Owned("Flux".into()), false);
-        assert!(is_valid(&owned, 3, "new", false, now), "the record is not read in each pass");
+        assert!(
+            is_valid(&owned, 3, "new", false, now),
+            "the comparison is kept, so that not every pass reads the record"
+        );
         assert!(!is_valid(&owned, 3, "new", false, later));
         assert!(!is_valid(&owned, 4, "new", false, now) && !is_valid(&owned, 3, "newer", false, now));
         let same = of(ComparisonResult::Same, false);
-        assert!(is_valid(&same, 3, "new", false, later), "equal inputs stay equal");
-        assert!(!is_valid(&same, 3, "new", true, now), "another tool may manage it by now");
+        assert!(is_valid(&same, 3, "new", false, later), "a comparison without an expiry stays valid");
+        assert!(
+            !is_valid(&same, 3, "new", true, now),
+            "before an adoption, another tool may manage the release by now"
+        );
         let adopted = of(ComparisonResult::Same, true);
-        assert!(is_valid(&adopted, 3, "new", true, now), "a refused spec reads no record in each pass");
+        assert!(is_valid(&adopted, 3, "new", true, now), "the comparison is kept while the adoption waits");
         assert!(!is_valid(&adopted, 3, "new", true, later));
         let expiry = |all: &[&ManifestComparison]| {
             let key = |at: usize| ReleaseKey::new("openstack", at.to_string());

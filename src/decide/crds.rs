@@ -1,6 +1,6 @@
-//! CRDs that the installation or upgrade of a release needs.
+//! The CRDs that a release needs before helm installs or upgrades it.
 //!
-//! osdpl applies them itself, because helm would install CRDs once and never upgrade them
+//! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
 
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use osdpl_core::api::reason;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 
-/// Returns the actions on CRDs that an upgrade of the release `name` needs.
+/// Returns the actions on CRDs that must precede an upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns the wait that replaces the upgrade if the CRDs can't be read.
+/// Returns what the release waits for instead of the upgrade, if the CRDs can't be read.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -33,10 +33,11 @@ pub(crate) fn plan(
     Ok(actions)
 }
 
-/// Returns the transfers of CRDs that an uninstalled release of the same name in another namespace left behind.
+/// Returns the transfers of CRDs that another release left behind: an uninstalled one of the same name in another
+/// namespace.
 ///
-/// helm refuses to install over objects that another release owns (helm: `action.checkOwnership`), and upstream's
-/// mariadb chart keeps the CRDs of its templates at an uninstall.
+/// helm refuses to install over an object that another release owns (helm: `action.checkOwnership`). An uninstall of
+/// upstream's mariadb chart leaves the CRDs of its templates behind.
 fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
@@ -47,12 +48,16 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wa
     };
     let transfer = |definition| {
         let action = Action::TransferCrd { definition, release: key.clone() };
-        Planned::new(action, "the release that owns it was uninstalled, and helm installs over no foreign objects")
+        Planned::new(
+            action,
+            "the release that owns it was uninstalled, and helm does not install over objects of \
+             another release",
+        )
     };
     Ok(found.iter().cloned().map(transfer).collect())
 }
 
-/// Returns the actions that apply the CRDs of a release's chart that are missing or differ.
+/// Returns the actions that apply the CRDs of a release's chart that the cluster lacks or has in another version.
 fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
     let Some(definitions) = draft.snapshot.charts.crds.get(name) else { return Ok(Vec::new()) };
     let definitions =

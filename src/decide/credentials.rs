@@ -1,4 +1,4 @@
-//! Credentials: from Secrets of the user, from our Secrets, from release records, or generated once.
+//! Credentials: from Secrets of the user, from osdpl's Secrets, from release records, or generated once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
-/// The annotation of our Secret with the keys whose values a Secret of the user replaced, separated by commas.
+/// The annotation of a Secret of osdpl with the keys whose values a Secret of the user replaces, separated by commas.
 ///
-/// It is stored in the cluster because it is needed longer than any memory lasts: until the spec no longer names the
-/// user's Secret and the values were compared with the release records.
+/// It is stored in the cluster, because osdpl needs it even after a restart: until the spec no longer names the user's
+/// Secret, and the values were compared with the release records.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Credentials {
-    /// The values by service and name.
+    /// The values of the known credentials, by service and name.
     pub(crate) known: BTreeMap<String, BTreeMap<String, String>>,
-    /// The missing credentials, each with a message that contains the remedy.
+    /// The credentials that are not available, each with a message that contains the reason and the remedy.
     pub(crate) missing: BTreeMap<Name, String>,
 }
 
-/// Collects every credential that the selected releases need, and plans the Secrets to store.
+/// Collects the credentials that the selected releases need, and plans the Secrets to store.
 pub(crate) fn collect(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -66,7 +66,7 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Whether the draft generates credentials. Then the plan has only these actions, because the releases need the values.
+/// Whether the draft generates credentials. If so, the plan contains only that, because all else depends on the values.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -74,7 +74,7 @@ pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
         .any(|planned| matches!(&planned.action, Action::StoreCredentials(write) if !write.generated.is_empty()))
 }
 
-/// Returns a credential from a Secret of the user: one line, without the newline that `echo` adds.
+/// Returns a credential from a Secret of the user: one line of text, without the newline that `echo` adds.
 fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, String> {
     let location = || format!("{reference}, key {key:?}");
     let text = String::from_utf8(bytes)
@@ -86,22 +86,22 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials of one service.
+/// The credentials of one service that the selected releases need.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
-    /// The values from Secrets of the user.
+    /// The values from Secrets of the user, by name.
     given: BTreeMap<String, String>,
-    /// The credentials that belong into our Secret.
+    /// The credentials that osdpl stores in its own Secret, each with how to generate it.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-/// The source of a credential's value.
+/// Where the value of a credential comes from.
 enum Value {
     /// The value is known.
     Known(String),
-    /// The value is generated when the plan is applied.
+    /// The operator generates the value when it applies the plan.
     Generated,
-    /// The value is not available, for this reason.
+    /// The value is not available. Contains the reason.
     Missing(String),
     /// The value is in data that was not read yet.
     Unread,
@@ -113,18 +113,20 @@ struct Search<'d, 'a> {
     spec: &'d OpenStackDeploymentSpec,
     selection: &'d Selection,
     observed: &'d Observed,
-    /// The recorded values of releases; an error contains the reason if a record can't be read.
+    /// The recorded values of each release that was read; an error says why a record can't be read.
     records: BTreeMap<String, Result<Arc<Values>, String>>,
-    /// The result.
+    /// What was found so far.
     found: Credentials,
 }
 
 impl Search<'_, '_> {
-    /// Decides the values of one service, and plans to store its Secret if it changes.
+    /// Decides the values of one service's credentials, and plans to store osdpl's Secret for the service if it
+    /// changes.
     ///
-    /// The order of sources is: our Secret, a release record, the last pass, a generated value. A foreign edit of our
-    /// Secret is valid only if no release runs with another value. The same applies to values that a Secret of the user
-    /// replaced for a while: only naming a Secret of one's own rotates a password.
+    /// A value comes from osdpl's Secret, a release record, the last pass, or it is generated, in this order. If
+    /// someone else edited osdpl's Secret, the edit is valid only if no release runs with another value. The same holds
+    /// for values that a Secret of the user replaced for a while. So a user can rotate a password only by naming a
+    /// Secret of their own.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -138,10 +140,10 @@ impl Search<'_, '_> {
         let is_verified = self.draft.kept.verified.contains(&version);
         let mut update = Update { secret, exists, is_verified, is_complete: true, ..Update::default() };
         if exists && outdate(&mut update.secret, &credentials.given) {
-            update.reasons.push("the spec names another value".to_owned());
+            update.reasons.push("the spec names a Secret with another value".to_owned());
         }
         if exists && is_needed && !is_labelled(&update.secret, deployment) {
-            update.reasons.push("it lacks our label".to_owned());
+            update.reasons.push("the Secret lacks osdpl's label".to_owned());
         }
         for (credential, recipe) in &credentials.ours {
             self.credential(credential, recipe, &mut update);
@@ -153,12 +155,12 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // A Secret that could not be compared completely is compared again.
+            // If a record could not be read, the Secret is compared with the records again in the next pass.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }
 
-    /// Decides the value of one credential in our Secret.
+    /// Decides the value of one credential that osdpl stores in its own Secret.
     fn credential(&mut self, name: &Name, recipe: &file::Credential, update: &mut Update) {
         let (service, key) = name;
         let stored = update.secret.data.as_ref().and_then(|data| data.get(key));
@@ -193,7 +195,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Plans to store our Secret of a service, unless the service is paused.
+    /// Plans to store osdpl's Secret for a service, unless the service is paused.
     fn store(&mut self, service: &str, name: String, update: Update) {
         if self.is_paused(service) {
             return;
@@ -214,7 +216,7 @@ impl Search<'_, '_> {
         self.draft.add(Planned::new(action, reasons.join(", ")).with_events(event));
     }
 
-    /// Returns whether all selected releases of a service are paused, so that its Secret stays as it is.
+    /// Returns whether all selected releases of a service are paused. Its Secret then stays as it is.
     fn is_paused(&self, service: &str) -> bool {
         let catalog = self.draft.catalog();
         let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
@@ -226,7 +228,7 @@ impl Search<'_, '_> {
         own.peek().is_some() && own.all(is_paused)
     }
 
-    /// Chooses the value of a credential, in the order that [`Search::service`] describes.
+    /// Returns the value of a credential, from the first source that has it; see [`Search::service`].
     fn choose(&mut self, name: &Name, stored: Option<&String>, is_trusted: bool) -> Value {
         let resolved = self.draft.snapshot.kept.resolved.as_ref();
         let last = resolved.and_then(|last| last.facts.credentials.get(&name.0)?.get(&name.1).cloned());
@@ -251,9 +253,10 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns a release that helm is installing with this credential and that has no record yet.
+    /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// A newly generated value would not match the installed one.
+    /// The installed release will have a value that only its record will contain. A newly generated one would not
+    /// match.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -262,9 +265,11 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential in the record of a release of ours; the outer `None` if a record was not read yet.
+    /// Returns the credential from the record of a release that osdpl made; the outer `None` means that a record was
+    /// not read yet.
     ///
-    /// It is an error if the record of a release that uses it can't be read, because a new value would lock osdpl out.
+    /// If the record of a release that uses the credential can't be read, that is an error: a new value would lock
+    /// osdpl out of the service.
     fn recover(&mut self, name: &Name) -> Option<Result<Option<String>, String>> {
         let catalog = self.draft.catalog();
         for (release, key) in &self.selection.releases {
@@ -293,7 +298,8 @@ impl Search<'_, '_> {
         Some(Ok(None))
     }
 
-    /// Returns the recorded values of a release of ours, empty if there is no release; `None` if not read yet.
+    /// Returns the recorded values of a release that osdpl made; empty if there is no such release, `None` if not read
+    /// yet.
     fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
         match self.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Some(Ok(Arc::default())),
@@ -308,36 +314,37 @@ impl Search<'_, '_> {
     }
 }
 
-/// The update of one of our Secrets.
+/// The changes to one Secret of osdpl.
 #[derive(Default)]
 struct Update {
     secret: Secret,
     exists: bool,
     /// Whether this version of the Secret was already compared with the release records.
     is_verified: bool,
-    /// Whether all values are known.
+    /// Whether the values of all credentials are known.
     is_complete: bool,
-    /// The keys whose values are generated.
+    /// The keys whose values the operator generates, each with how.
     generated: BTreeMap<String, file::Credential>,
-    /// The keys whose foreign edits are reverted.
+    /// The keys that someone else edited and that osdpl reverts.
     restored: Vec<String>,
-    /// Why the Secret is stored; empty if it stays as it is.
+    /// Why osdpl stores the Secret; empty if it stays as it is.
     reasons: Vec<String>,
 }
 
-/// The state of one of our Secrets.
+/// Whether a Secret of osdpl exists.
 enum StoredSecret {
     /// The Secret was not read yet.
     Unread,
     /// The Secret does not exist.
     Absent,
-    /// The Secret exists, with or without our label.
+    /// The Secret exists, with or without osdpl's label.
     Exists(Box<Secret>),
 }
 
-/// Returns our Secret of this name.
+/// Returns the Secret of this name in which osdpl stores credentials.
 ///
-/// A Secret that the watch does not list is read if `is_needed`.
+/// If the watch does not list the Secret, for example because it lost its label, it is read once; but only if
+/// `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));
@@ -354,9 +361,9 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns the newest revision that osdpl made; `None` for a release that never was ours.
+/// Returns the newest revision that osdpl made; `None` for a release of which osdpl made none.
 ///
-/// A manual upgrade may contain other credentials.
+/// Other revisions are not used, because a manual upgrade may contain other credentials.
 fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     match existing.own_revision {
         Some(revision) => Ok(Some(revision.into())),
@@ -368,12 +375,12 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has our label, so that the watch lists it.
+/// Returns whether a Secret has osdpl's label, so that the watch lists it.
 fn is_labelled(secret: &Secret, deployment: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
-/// Returns whether another field manager owns this key of the data, because it wrote the key last.
+/// Returns whether another field manager wrote this key of a Secret last.
 fn is_edited(secret: &Secret, key: &str) -> bool {
     let field = format!("f:{key}");
     secret.metadata.managed_fields.iter().flatten().any(|entry| {
@@ -382,7 +389,7 @@ fn is_edited(secret: &Secret, key: &str) -> bool {
     })
 }
 
-/// Removes the outdated mark of a key; returns whether it had one.
+/// Removes a key from the annotation of outdated keys; returns whether it was there.
 fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     let mut keys = outdated_keys(secret);
     let was_marked = keys.remove(key);
@@ -390,7 +397,8 @@ fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     was_marked
 }
 
-/// Marks the keys whose values differ from the given ones as outdated; returns whether a new mark was set.
+/// Adds the keys whose values differ from those in the user's Secrets to the annotation of outdated keys; returns
+/// whether one is new.
 fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
     let known = outdated_keys(secret);
     let data = secret.data.iter().flatten();
@@ -441,7 +449,8 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")), "the value is the same");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
-        // Releases may still run with the other value.
+        // The mark stays even if the user's Secret changes back: releases may still run with the value that it had
+        // before.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

@@ -23,13 +23,14 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
-/// The differences between a deletion and other passes, from the spec and the annotations.
+/// What a deletion does, according to the spec and the annotations.
 struct DeletionRules {
-    /// The policy of releases: uninstalls need no approval, and some skip hooks.
+    /// The policy for uninstalls: they need no approval, and some skip hooks.
     releases: Policy,
-    /// Whether all releases continue without osdpl.
+    /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,
-    /// Whether the data is deleted: volume claims, Secrets that charts keep, and our credentials.
+    /// Whether the data is deleted too (`Purge`): volume claims, Secrets that charts keep, and the credentials of
+    /// osdpl.
     deletes_data: bool,
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // A purge deletes the credentials: the next cloud must not get them from memory.
+    // With `Purge`, the credentials are deleted. A new cloud of the same name must not get them from memory.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
@@ -75,7 +76,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
             (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed, &rules);
             remaining
         } else {
-            Some("the last objects of its releases are being removed".to_owned())
+            Some("the last objects of the cloud's releases are being removed".to_owned())
         }
     };
     if draft.is_incomplete() {
@@ -84,7 +85,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     Plan { forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
-/// Returns the plan of a deletion; `remaining` is the work that is left after it.
+/// Returns the plan of a deletion. `remaining` says what is left to do after its actions; `None` if nothing is.
 fn finish(
     mut draft: Draft<'_>,
     selection: Selection,
@@ -113,9 +114,9 @@ fn finish(
     }
 }
 
-/// Detaches the cloud: osdpl removes its labels from the release records, and everything continues to run.
+/// Detaches the cloud: osdpl removes its labels from the release records, and the cloud continues to run.
 ///
-/// Secrets, objects that charts mount, and labels of nodes stay, because pods use them.
+/// Secrets and other objects that pods mount, and the labels of nodes, stay.
 fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names: BTreeMap<ReleaseKey, String>) -> Plan {
     let steps = detach_steps(&observed, &names);
     let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
@@ -133,7 +134,7 @@ fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names:
     finish(draft, selection, observed, names, steps, Some(remaining))
 }
 
-/// Returns the steps that detach all releases, including those that helm is installing.
+/// Returns the steps that detach all releases, also those whose first record helm has not written yet.
 fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> plan::Plan {
     let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     let ours = ours.map(|(key, existing)| (key, existing.release.as_ref()));
@@ -146,9 +147,11 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
     plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
 }
 
-/// Plans to delete the objects that are not helm's, and to remove the finalizer, once all releases are uninstalled.
+/// Plans to delete the objects that osdpl itself created, and to remove the finalizer.
 ///
-/// Returns the problem that prevents this, if any, and whether nothing is left that uses the cloud's secrets.
+/// All releases are uninstalled by then.
+///
+/// Returns why the finalizer can't be removed yet, if so, and whether no release is left that uses the cloud's secrets.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -158,14 +161,14 @@ fn clean_up(
     let snapshot = draft.snapshot;
     let left = leftovers(selection, &observed.releases, &snapshot.catalog);
     let needed = &left.needed;
-    // Jobs are left of a release that was uninstalled while no operator was running.
+    // If a release was uninstalled while no operator was running, its hook Jobs still exist.
     releases::delete_jobs(draft, &left.releases);
     for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
         if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
             draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
         }
     }
-    // Pools, users and data stay in Ceph.
+    // osdpl removes only its settings from Rook's object store. Pools, users and data stay in Ceph.
     if !needed.store {
         object_store::release(draft, None);
     }
@@ -183,15 +186,15 @@ fn clean_up(
         return (Some(problem), false);
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
-    // The status is deleted with the resource. Only an event remains readable.
+    // With the resource, its status disappears. Only an event can tell what was kept.
     draft.add(planned.with_events(retained(needed, labels.len())));
-    // Foreign releases may continue to use our credentials.
+    // Releases that osdpl does not manage may continue to use the credentials.
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels of nodes that an unfinished deletion removes at its end; `None` if it keeps them.
+/// Returns the labels of nodes that a deletion will remove at its end, but has not yet; `None` if the labels stay.
 ///
-/// It keeps them if it keeps the releases, or if foreign releases choose nodes by them.
+/// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels;
@@ -201,9 +204,9 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
     Some(snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default())
 }
 
-/// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and our credentials.
+/// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and the credentials of osdpl.
 ///
-/// The data of foreign releases stays.
+/// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     let reason = "deletionPolicy is Purge";
     let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey| {
@@ -221,7 +224,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Secrets for Ceph are kept only if a foreign release may mount them.
+        // Secrets for Ceph are not deleted here: they were deleted before, unless a release that osdpl does not manage
+        // may mount them.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);
@@ -229,7 +233,9 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes releases wait while additions to the catalogue are invalid: they affect the order of uninstalls and the purge.
+/// Makes releases wait while an addition to the catalogue is invalid.
+///
+/// The addition could change the order of uninstalls and what is purged.
 fn block(plan: &mut plan::Plan, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
@@ -239,7 +245,7 @@ fn block(plan: &mut plan::Plan, why: &str) {
     }
 }
 
-/// Returns the event that names the objects that are kept for foreign releases.
+/// Returns the event that names the objects that stay for releases that osdpl does not manage; `None` if none stay.
 fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
     let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
     let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));

@@ -1,4 +1,4 @@
-//! The draft: a plan under construction. The parts of the decision add requests, actions and findings to it.
+//! The draft: a plan under construction, to which the modules of this crate add requests, actions and findings.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -13,26 +13,28 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::plan;
 
-/// How long osdpl waits before it retries a refused write: no watch reports that rights were granted.
+/// How long osdpl waits before it retries a write that the API server refused.
+///
+/// No watch reports that it would be allowed now.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// A plan under construction.
+/// A plan under construction: what a pass has decided so far.
 pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) requests: Requests,
     pub(crate) actions: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
-    /// The time of the next decision, if no watch triggers one earlier.
+    /// When the next pass must start at the latest, if no watch triggers one earlier.
     pub(crate) requeue_at: Option<Timestamp>,
     pub(crate) kept: Kept,
-    /// Whether the resource is paused, so that nothing may be written.
+    /// Whether the spec pauses the cloud, so that the pass may write nothing.
     pub(crate) paused: bool,
     is_incomplete: bool,
 }
 
 impl<'a> Draft<'a> {
-    /// Returns an empty draft for a snapshot.
+    /// Returns a draft without actions and requests.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
         let is_deleting = snapshot.deployment.metadata.deletion_timestamp.is_some();
         Self {
@@ -43,7 +45,7 @@ impl<'a> Draft<'a> {
             problems: snapshot.problems.clone(),
             requeue_at: None,
             kept: snapshot.kept.clone(),
-            // The user deleted the resource after they paused it.
+            // A deletion ignores `paused`: the user deleted the resource after they paused it.
             paused: snapshot.deployment.spec.paused && !is_deleting,
             is_incomplete: false,
         }
@@ -54,7 +56,7 @@ impl<'a> Draft<'a> {
         &self.snapshot.catalog
     }
 
-    /// Requests a read; returns its response if the snapshot has it.
+    /// Requests a read for the next snapshot; returns the response if this snapshot has it already.
     pub(crate) fn read(&mut self, read: Read) -> Option<&'a Received> {
         let received = self.snapshot.responses.get(&read);
         self.requests.reads.insert(read);
@@ -62,7 +64,8 @@ impl<'a> Draft<'a> {
         received
     }
 
-    /// Requests a list of objects; returns their names and uids if the snapshot has them.
+    /// Requests a list of objects for the next snapshot; returns their names and uids if this snapshot has them
+    /// already.
     pub(crate) fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, Option<String>)]> {
         match &self.read(read)?.response {
             Response::Objects(objects) => Some(objects),
@@ -70,19 +73,22 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns whether the snapshot lacks the response to a requested read.
+    /// Returns whether the snapshot lacks the response to a read that was requested.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
 
-    /// Makes the next decision happen at this time at the latest.
+    /// Makes the next pass start at this time at the latest.
     pub(crate) fn requeue(&mut self, at: impl IntoIterator<Item = Timestamp>) {
         self.requeue_at = self.requeue_at.into_iter().chain(at).min();
     }
 
-    /// Adds an action, unless the resource is paused. A missing namespace is created before.
+    /// Adds an action, unless the cloud is paused.
     ///
-    /// Adoptions write only labels, and are allowed while the resource is paused.
+    /// If its namespace does not exist, the creation of the namespace is added before.
+    ///
+    /// While the cloud is paused, only adoptions are added, because they only write labels, and actions that wait for
+    /// approval, because they are only shown.
     pub(crate) fn add(&mut self, planned: Planned) {
         let is_adoption = matches!(&planned.action, Action::Release { action: plan::Action::Adopt { .. }, .. });
         let is_waiting = planned.approval == Approval::Missing;
@@ -93,18 +99,20 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an action after its namespace and its other prerequisites.
+    /// Adds an action with its prerequisites, which are executed before it.
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // The last action is the one that was added; none was if the resource is paused.
+        // `add` adds nothing while the cloud is paused. If it added actions, the last one is `planned`.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;
             self.actions.splice(position..position, prerequisites);
         }
     }
 
-    /// Adds an action that the API server may refuse, unless it is in backoff; returns the last refusal.
+    /// Adds an action that the API server may refuse, unless it is in backoff after a refusal.
+    ///
+    /// Returns the last refusal.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         match refusal.filter(|refusal| refusal.until > self.snapshot.now) {
@@ -114,12 +122,12 @@ impl<'a> Draft<'a> {
         refusal
     }
 
-    /// Returns the last refusal of this action by the API server.
+    /// Returns the last refusal of this action by the API server; `None` if there was none.
     pub(crate) fn refusal(&self, action: &Action) -> Option<&'a Refusal> {
         self.snapshot.kept.refused.get(&action.id())
     }
 
-    /// Returns the plan of a decision that ends here, because the rest depends on other data.
+    /// Returns the plan of a pass that ends here for the reason `hold`; the next pass continues.
     pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };

@@ -1,7 +1,8 @@
 //! External services: osdpl publishes each as a headless Service with Endpoints.
 //!
-//! The pods of OpenStack-Helm wait for ready addresses of a Service, and an `ExternalName` Service has none. A headless
-//! Service makes every port of the host reachable: OpenStack-Helm's rabbit-init also uses the broker's management port.
+//! An `ExternalName` Service would not do: the pods of OpenStack-Helm wait until a Service has ready addresses, and it
+//! has none. A headless Service also makes every port of the host reachable, such as the broker's management port,
+//! which OpenStack-Helm's rabbit-init uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,13 +22,14 @@ use osdpl_core::desired::{ExternalService, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
-/// The annotation of Endpoints that names the host of their addresses.
+/// The annotation of Endpoints with the host that their addresses belong to.
 ///
-/// After a restart it decides whether the addresses can be used while the name server fails: the spec may name another
-/// host by then.
+/// A restarted operator uses the addresses while the name server fails, but only if the spec still names this host.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Plans to publish external services and to withdraw obsolete ones; returns the services that pods can find.
+/// Plans to publish external services, and to withdraw those that the spec no longer names.
+///
+/// Returns the services that pods can find.
 pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
     desired: &BTreeMap<String, ExternalService>,
@@ -42,7 +44,7 @@ pub(crate) fn publish_all(
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
         match publish(draft, name, external) {
-            // A preview may not run in the cluster's network.
+            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),
@@ -52,10 +54,10 @@ pub(crate) fn publish_all(
     ready
 }
 
-/// Returns the services of which a release of ours still exists.
+/// Returns the services of which a release that osdpl made still exists.
 ///
-/// They are uninstalled first, which may wait for approval. Publishing them earlier would replace the Endpoints of a
-/// running service.
+/// Such a release is uninstalled before its service is published, and the uninstall may wait for approval. Published
+/// earlier, the Endpoints would replace those of a running service.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases
@@ -66,9 +68,9 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()
 }
 
-/// Plans to delete our Services that are not kept.
+/// Plans to delete the Services that osdpl published, except for `keep`.
 ///
-/// They are listed after a start, and when `keep` has changed.
+/// osdpl lists its Services after a start, and when `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -77,24 +79,24 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     let obsolete: Vec<&ReleaseKey> = published.iter().map(|(key, _)| key).filter(|key| !keep.contains(key)).collect();
     for key in &obsolete {
         let action = Action::Delete { kind: Kind::Service, key: (*key).clone() };
-        draft.add(Planned::new(action, "the spec names no external service there"));
+        draft.add(Planned::new(action, "the spec no longer names an external service of this name"));
     }
     if obsolete.is_empty() {
         draft.kept.services = Some(keep);
     }
 }
 
-/// The state of publishing one external service.
+/// How far the publication of one external service is.
 enum Publication {
     /// Pods can find the service.
     Ready,
-    /// The service can't be published, for this reason.
+    /// The service can't be published. Contains the reason.
     Failed(String),
-    /// Reads or writes are outstanding.
+    /// The next pass continues, because reads or writes are outstanding.
     Pending,
 }
 
-/// Plans to publish one external service.
+/// Plans to publish one external service; returns how far its publication is.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
@@ -127,14 +129,14 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // No watch reports a new address of a host name, or the deletion of a foreign Service.
+    // No watch reports that a host name has a new address, or that a Service of someone else was deleted.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the results of lookups after one more.
+/// Returns the results of the lookups of a host after one more lookup.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -160,7 +162,7 @@ fn next_lookup(
     }
 }
 
-/// Plans to apply the Service and the Endpoints if they differ.
+/// Plans to apply the Service and the Endpoints of an external service, if they differ from the cluster.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,
@@ -177,12 +179,12 @@ fn apply(
     let mut refusal = None;
     if !has_port {
         let action = Action::PublishService { service: service.to_owned(), external: external.clone() };
-        refusal = draft.attempt(Planned::new(action, "pods wait for a Service by this name"));
+        refusal = draft.attempt(Planned::new(action, "pods wait for a Service of this name"));
     }
     if !is_current && refusal.is_none() {
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
-        refusal = draft.attempt(Planned::new(action, format!("the addresses of {}", external.host)));
+        refusal = draft.attempt(Planned::new(action, format!("they must contain the addresses of {}", external.host)));
     }
     match refusal {
         Some(refusal) => Publication::Failed(format!("spec.services.{service}.external: {}", refusal.message)),
@@ -191,7 +193,7 @@ fn apply(
     }
 }
 
-/// Returns why a Service of that name can't be ours, and what to do.
+/// Returns why osdpl can't publish the service under its name, and what to do; `None` if it can.
 fn conflict(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
@@ -204,16 +206,16 @@ fn conflict(published: &Published, external: &ExternalService, deployment: &str)
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
     let foreign = || {
         format!(
-            "{object} is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
+            "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
              take `external` out"
         )
     };
     (!is_ours).then(foreign)
 }
 
-/// Returns whether our port is one of the ports.
+/// Returns whether a Service has the port of the external service.
 ///
-/// Another field manager may have added more.
+/// Other ports do not matter: another field manager may have added them.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {
     let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     ports.any(|one| one.port == i32::from(port) && one.name.as_deref() == Some(name))
@@ -234,7 +236,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
         && known == expected.iter().map(String::as_str).collect()
 }
 
-/// Returns the addresses in our Endpoints if they belong to this host.
+/// Returns the addresses in the Endpoints that osdpl published, if they belong to this host.
 fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)
@@ -276,7 +278,7 @@ mod tests {
             conflict(&published, &external("db"), "cloud")
         };
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
-        let foreign = "Service openstack/mariadb is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
+        let foreign = "Service openstack/mariadb does not belong to osdpl (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
         assert_eq!(why(json!({})).as_deref(), Some(foreign));
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
         let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"})).unwrap();

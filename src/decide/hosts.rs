@@ -1,4 +1,5 @@
-//! Nova's hosts: osdpl maps new computes into their cell, and deletes hosts of nodes that the user names.
+//! Nova's hosts: osdpl maps the hosts of new compute nodes to a cell, and deletes the hosts of nodes that the user
+//! names.
 
 use std::collections::BTreeSet;
 
@@ -16,17 +17,17 @@ use osdpl_core::plan::Policy;
 use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
 use osdpl_values::digest;
 
-/// The release that has hosts.
+/// The release whose pods register hosts in Nova, and its hosts in the catalogue.
 #[derive(Clone, Copy)]
 struct Hosting<'a> {
     release: &'a DesiredRelease,
-    /// The description of the hosts in the catalogue.
+    /// What the catalogue says about the hosts.
     hosts: &'a catalog::Hosts,
 }
 
 /// Requests Nova's hosts if its API is available, and plans the actions that follow from the last response.
 ///
-/// Problems are reported as warnings, and block nothing else.
+/// Problems become warnings and block nothing else.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
     let named = annotated_names(&draft.snapshot.deployment, FORGET_NODES_ANNOTATION);
     let hosting = hosting(draft.catalog(), desired, observed, policy, is_refused);
@@ -41,7 +42,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // The response to an outdated query, or from before the action, is reported, but nothing follows from it.
+    // The response to another query is reported, but no action follows from it: it may be from before the last action.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -51,7 +52,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts of the removed nodes, until a response contains the result.
+/// Plans to delete the hosts of the removed nodes. It is planned in each pass until a response contains the result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
@@ -59,7 +60,7 @@ fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     }
 }
 
-/// Returns the query about Nova's hosts, or why there is none.
+/// Returns the query about Nova's hosts, or why Nova can't be queried.
 fn query(
     draft: &Draft<'_>,
     hosting: Hosting<'_>,
@@ -78,9 +79,10 @@ fn query(
     })
 }
 
-/// Plans a run of the `CronJob` that maps new hosts.
+/// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// Each attempt has its own Job name, so that a restart in between creates no second Job.
+/// The name of the Job depends on the hosts and the attempt. So an operator that restarts in between creates no second
+/// Job.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,
@@ -116,15 +118,16 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
     format!("{}-{}", hosts.discovered_by, &hash[..8])
 }
 
-/// Plans to remove nodes from the annotation once their hosts are deleted, or can't be.
+/// Plans to remove nodes from the annotation, once their hosts are deleted or it is clear that none can be deleted.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // The node exists again, so the annotation does not apply: its next removal needs a new one.
+            // The node exists, so its host must stay. To delete it after the next removal, the user must annotate
+            // again.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
-                    events.push(host_not_deleted_event(node, "it is a node of the cluster; delete that first"));
+                    events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
                 }
                 _ => left.push(node.as_str()),
             }
@@ -140,11 +143,11 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     }
     let value = Some(left.join(",")).filter(|value| !value.is_empty());
     let action = Action::Annotate([(FORGET_NODES_ANNOTATION, value)].into());
-    let refusal = draft.attempt(Planned::new(action, "it had its effect").with_events(events));
+    let refusal = draft.attempt(Planned::new(action, "the annotation had its effect").with_events(events));
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 
-/// Returns the release with hosts if Nova can be queried now; else why not.
+/// Returns the release whose pods register hosts, if Nova can be queried now; else why it can't.
 fn hosting<'a>(
     catalog: &'a Catalog,
     desired: &'a Desired,
@@ -171,7 +174,9 @@ fn hosting<'a>(
 }
 
 impl Hosting<'_> {
-    /// Returns generation and ready pods of the workloads on the hosts: the query is repeated when they change.
+    /// Returns the generation and the ready pods of each workload that registers hosts.
+    ///
+    /// When they change, Nova is queried again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace
@@ -181,14 +186,14 @@ impl Hosting<'_> {
         own.map(|workload| (workload.generation, workload.ready)).collect()
     }
 
-    /// Returns the `CronJob` that maps new hosts.
+    /// Returns the `CronJob` that maps new hosts to a cell, if it exists.
     fn cron_job(self, observed: &Observed) -> Option<&ObservedCronJob> {
         let namespace = &self.release.key.namespace;
         observed.crons.iter().find(|cron| cron.namespace == *namespace && cron.name == self.hosts.discovered_by)
     }
 }
 
-/// Returns warnings about hosts in the last response.
+/// Returns warnings about the hosts in the last response of Nova.
 fn findings(last: &HostObservation) -> Vec<Finding> {
     let response = match &last.response {
         Ok(response) => response,
@@ -210,7 +215,7 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
     kept.chain(orphaned).map(warning).collect()
 }
 
-/// Returns the warning about hosts that the `CronJob` did not map.
+/// Returns the warning about hosts that the `CronJob` did not map to a cell.
 fn unmapped_warning<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, hosting: Hosting<'_>) -> Finding {
     let count = hosts.len();
     let names = format_names(hosts.map(String::as_str), count);

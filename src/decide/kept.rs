@@ -1,4 +1,4 @@
-//! The state that one decision keeps for the next: only data that cannot be read back, or is expensive to compute.
+//! What one decision keeps in memory for the next: data that cannot be read back, or that is expensive to compute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,100 +15,100 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long the message of a repeated refusal stays the same.
+/// How long the message of a write that is refused again and again stays the same.
 ///
-/// It may contain a request's number, and each new message costs an event and a write of the status.
+/// A message may contain the number of the request. Each new message costs an event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
-/// The state that is kept in memory between decisions.
+/// What one decision keeps in memory for the next.
 ///
 /// A restart of the operator loses all of it. Each field documents why it is kept and what a restart costs.
 #[derive(Clone, Default)]
 pub struct Kept {
-    /// The last desired state with its inputs.
+    /// The last desired state, with the inputs that it was resolved from.
     ///
-    /// Kept because resolving all releases takes milliseconds, and because helm may be installing releases with
-    /// credentials that no record contains yet. A restart resolves again; it also ends those helm processes.
+    /// Kept because resolving all releases takes milliseconds, and because helm may be installing a release with
+    /// credentials that no record contains yet. A restart resolves again, and ends those helm processes.
     pub resolved: Option<Arc<Resolved>>,
     /// The parsed certificates, with the digests of their Secrets.
     ///
     /// Kept because parsing is expensive. A restart parses them again.
     pub(crate) certificates: Arc<Certificates>,
-    /// The comparisons of foreign revisions with the desired state.
+    /// By release: how its newest revision, which osdpl did not make, compares with the desired state.
     ///
     /// Kept because each comparison reads a release record. A restart reads the records again.
     pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
-    /// The value paths that changes waiting for approval would change.
+    /// The value paths that each upgrade waiting for approval would change.
     ///
     /// Kept because they come from release records. A restart reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// The names and versions of our Secrets that match the credentials that releases run with.
+    /// The names and resource versions of osdpl's Secrets that match the credentials that the releases run with.
     ///
     /// Kept because the comparison reads release records. A restart compares again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The desired Services at the last cleanup of Services with our label.
+    /// The Services that osdpl kept when it last deleted those that no external service needs.
     ///
-    /// Kept so that they are listed only after a change. A restart lists them again.
+    /// Kept so that osdpl lists its Services only after a change of this set. A restart lists them again.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The desired Ceph objects at the last cleanup of those with our label.
+    /// The objects for Ceph that osdpl kept when it last deleted those that no release mounts.
     ///
-    /// Kept so that the cleanup runs only after a change. A restart cleans up again.
+    /// Kept so that osdpl looks for objects to delete only after a change of this set. A restart looks again.
     pub(crate) ceph: Option<Vec<String>>,
-    /// The results of lookups of external hosts, by service.
+    /// The results of the lookups of external hosts, by service.
     ///
-    /// Kept so that a failing name server withdraws no addresses and warnings do not alternate. A restart starts the
-    /// observation anew and takes the addresses from the Endpoints.
+    /// Kept so that a failing name server withdraws no addresses and the warnings do not alternate. A restart takes the
+    /// addresses from the Endpoints, and observes the name server anew.
     pub(crate) lookups: BTreeMap<String, Lookup>,
-    /// The new Nova hosts for which a Job was started.
+    /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
-    /// Kept so that one Job is started per attempt. A restart finds the Job by its name.
+    /// Kept so that osdpl starts one Job per attempt. A restart finds the Job by its name.
     pub mapping: Option<Mapping>,
     /// The rollouts as last written to the status.
     ///
-    /// Kept because the watch may still have an older status. A restart reads them from the status.
+    /// Kept because the watch may still report an older status. A restart reads them from the status.
     pub rollouts: Option<Rollouts>,
-    /// The uids of evicted pods that are still listed.
+    /// The uids of evicted pods that the watch still lists.
     ///
-    /// Kept so that a pod is evicted once. A restart may evict such a pod again, which has no effect.
+    /// Kept so that osdpl evicts each pod once. A restart may evict such a pod again, which has no effect.
     pub evicted: BTreeSet<String>,
-    /// The update strategies that were set and that the watch does not report yet.
+    /// The update strategies that osdpl set and that the watch does not report yet.
     ///
-    /// Kept so that each is set once. A restart sets them again.
+    /// Kept so that osdpl sets each strategy once. A restart sets them again.
     pub strategies: BTreeSet<Strategy>,
     /// The update strategies that could not be set because another field manager owns the field.
     ///
     /// Kept so that osdpl does not try in each pass. A restart tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
-    /// The requested repairs that were started, until the annotation no longer names them.
+    /// The repairs that osdpl started, until the annotation no longer names their releases.
     ///
-    /// Kept so that each is done once. A restart repairs once more.
+    /// Kept so that osdpl repairs once per annotation. A restart repairs once more.
     pub repairing: BTreeSet<String>,
     /// The writes that the API server refused, by [`Action::id`](super::Action::id).
     ///
-    /// Kept for the backoff and the message. A restart retries at once.
+    /// Kept for the backoff and for the message. A restart retries at once.
     pub refused: BTreeMap<String, Refusal>,
 }
 
 /// A desired state with the inputs that it was resolved from.
 pub struct Resolved {
-    /// The spec.
+    /// The spec that was resolved.
     pub(crate) spec: OpenStackDeploymentSpec,
-    /// The catalogue.
+    /// The catalogue that the spec was resolved with.
     pub(crate) catalog: Arc<Catalog>,
-    /// The facts.
+    /// The facts that the spec was resolved with.
     pub(crate) facts: Facts,
-    /// The desired state.
+    /// The desired state that resulted.
     pub(crate) desired: Arc<Desired>,
 }
 
-/// The value paths that a change waiting for approval would change.
+/// The value paths that an upgrade waiting for approval would change.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// The revision that runs.
+    /// The revision that the upgrade would replace.
     pub(crate) revision: i64,
-    /// The digest of the desired inputs.
+    /// The digest of the inputs that the upgrade would apply.
     pub(crate) inputs: String,
-    /// The paths; or why they are unknown, and when to retry.
+    /// The value paths; or why they are unknown, and when to read the record again.
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
@@ -119,9 +119,9 @@ pub(crate) struct Lookup {
     pub(crate) external: ExternalService,
     /// The addresses of the last successful lookup.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Whether lookups fail; `None` for a host that never had an address.
+    /// Whether lookups of the host fail; `None` for a host that never had an address.
     pub(crate) fails: Option<Damped<bool>>,
-    /// The problem of a host that never had an address.
+    /// Why the host has no address, if it never had one.
     pub(crate) problem: Option<Damped<String>>,
 }
 
@@ -130,16 +130,17 @@ pub(crate) struct Lookup {
 pub struct Refusal {
     /// The number of refusals in a row.
     pub count: u32,
-    /// The message of the API server. It stays the same for a while, because each new message is an event and a status.
+    /// The message of the API server. It stays the same for a while, because each new message costs an event and a
+    /// write of the status.
     pub message: String,
-    /// The time of the first refusal with this message.
+    /// When the API server first refused the write with this message.
     pub since: Timestamp,
-    /// The time of the next attempt.
+    /// When the next attempt may start.
     pub until: Timestamp,
 }
 
 impl Refusal {
-    /// Returns the refusal after one more, with the next attempt after `delay`.
+    /// Returns the refusal after the API server refused the write once more; the next attempt may start after `delay`.
     pub fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;

@@ -1,4 +1,5 @@
-//! The objects that an uninstalled cloud leaves behind: its own, and those that foreign releases may need.
+//! The objects that remain when all releases of a cloud are uninstalled: osdpl's own, and those that other releases may
+//! need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,40 +12,41 @@ use osdpl_core::desired::Selection;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 
-/// The objects that an uninstalled cloud leaves behind.
+/// The objects that remain when all releases of a cloud are uninstalled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers {
-    /// The releases of the cloud that were uninstalled.
+    /// The uninstalled releases of the cloud.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// The foreign releases that have the name of one of the cloud.
+    /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of our Secrets with the credentials of services that have a foreign release.
+    /// The names of osdpl's Secrets with credentials, for services of which osdpl does not manage every release.
     pub(crate) credentials: BTreeSet<String>,
-    /// The Secrets that charts keep after an uninstall, as (namespace, name).
+    /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
     pub(crate) secrets: BTreeSet<(String, String)>,
-    /// The objects of osdpl that foreign releases may need.
+    /// The objects of osdpl that releases may need that osdpl does not manage.
     pub(crate) needed: Needed,
 }
 
-/// The objects that osdpl created and does not delete, because pods of foreign releases may need them.
+/// The objects that osdpl created but does not delete: pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The foreign releases.
+    /// The releases whose pods may need the objects.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// Whether they may choose nodes by the labels of roles.
+    /// Whether these releases may select nodes by the labels of roles.
     pub(crate) labels: bool,
-    /// The Services of external services, as (namespace, name).
+    /// The Services that stand for external services, as (namespace, name).
     pub(crate) external: BTreeSet<(String, String)>,
-    /// The objects for Ceph that they may mount; only the names are valid.
+    /// The objects for Ceph that these releases may mount; only the names are valid.
     pub(crate) ceph: Vec<Object>,
-    /// Whether they use the object store of Ceph.
+    /// Whether these releases use the object store of Ceph.
     pub(crate) store: bool,
 }
 
-/// Returns what is left of a cloud's own releases, and of foreign releases that have the names of its releases.
+/// Returns what remains of a cloud: of its own releases, and for releases that have their names but that osdpl does not
+/// manage.
 ///
-/// A foreign release was unmanaged, or installed by another tool and never adopted. The records do not contain
-/// which, so osdpl deletes nothing of it, and keeps the objects that its pods may need.
+/// Such a release was unmanaged, or another tool installed it and nobody adopted it. The records do not say which. So
+/// osdpl deletes nothing of it, and keeps the objects that its pods may need.
 pub(crate) fn leftovers(
     selection: &Selection,
     releases: &BTreeMap<ReleaseKey, ObservedRelease>,
@@ -68,16 +70,16 @@ pub(crate) fn leftovers(
     left
 }
 
-/// Returns whether the pods of a foreign release may use objects of the cloud.
+/// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
 ///
-/// Releases with a namespace of their own, such as cert-manager or Rook, serve whole clusters and use no cloud. A
-/// release of another chart with the same name uses none either. An uninstalled release has no pods.
+/// No: if the release has a namespace of its own, such as cert-manager or Rook, which serve the whole cluster; if it
+/// has the same name but another chart; or if it is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects that the pods of foreign releases may need.
+/// Returns the objects of osdpl that pods of these releases may need, which osdpl does not manage.
 fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
@@ -127,7 +129,7 @@ mod tests {
     fn keeps_data_of_foreign_releases() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let all = |releases: &[(ReleaseKey, ObservedRelease)]| left(&spec, releases, &catalog(&[]));
-        assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "missing releases were ours");
+        assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "releases without a record were osdpl's");
         let found = all(&[(key("store"), foreign(Status::Deployed))]);
         assert_eq!((found.releases, found.foreign), ([key("front")].into(), [key("store")].into()));
         assert_eq!(found.credentials, ["nimbus-credentials-store".to_owned()].into());
@@ -147,7 +149,11 @@ mod tests {
             (key("store"), ObservedRelease { body: Some(another), ..foreign(Status::Deployed) }),
         ] {
             let found = left(&spec, &[(key.clone(), existing)], &catalog);
-            assert_eq!((found.foreign, found.needed), ([key].into(), Needed::default()), "its data is not purged");
+            assert_eq!(
+                (found.foreign, found.needed),
+                ([key].into(), Needed::default()),
+                "the data of the release is not purged"
+            );
         }
     }
 

@@ -1,11 +1,12 @@
-//! The decision: a pure function from a [`Snapshot`] of the cluster to a [`Plan`] of everything that osdpl does.
+//! The decision of a reconcile pass: a pure function from a [`Snapshot`] of the cluster to a [`Plan`] of all that osdpl
+//! does.
 //!
-//! [`decide`] uses no client, no async runtime and no clock. The time and the responses of Nova are part of the
-//! snapshot. A password that does not exist yet is generated when the plan is applied; the plan only contains
-//! "generated". Nothing changes a plan after the decision.
+//! [`decide`] uses no client, no async runtime and no clock: the time and the responses of Nova are part of the
+//! snapshot. It generates no passwords either; the operator does so when it applies the plan, which only says
+//! "generated". After the decision nothing changes the plan.
 //!
-//! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts; a deletion
-//! does not depend on the spec being valid. The plan of a paused cloud has no actions, except for the finalizer and for
+//! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts. A deletion
+//! does not depend on the spec being valid. The plan of a paused cloud has no actions except for the finalizer and for
 //! adoptions that a person requested.
 //!
 //! ```text
@@ -15,7 +16,7 @@
 //! ```
 //!
 //! A plan *requests* the data that it lacks: an object that the spec names, a chart, a record. The next snapshot has
-//! it. There are no loops within a pass.
+//! that data. A pass never waits for it.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -76,10 +77,10 @@ pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 
-/// How long a refusal is kept after its action could be retried.
+/// How long a refusal of the API server is remembered after its write may be retried.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
-/// Returns the plan for a snapshot.
+/// Returns the plan of a pass for a snapshot.
 pub fn decide(snapshot: &Snapshot) -> Plan {
     let mut draft = Draft::new(snapshot);
     draft.kept.refused.retain(|_, refusal| snapshot.now.duration_since(refusal.until) < REFUSAL_LIFETIME);
@@ -88,13 +89,13 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
         return deletion::decide(draft);
     }
     if !deployment.finalizers().iter().any(|finalizer| finalizer == FINALIZER) {
-        draft.actions.push(Planned::new(Action::AddFinalizer, "its deletion has to clean up"));
+        draft.actions.push(Planned::new(Action::AddFinalizer, "osdpl must clean up before the resource is deleted"));
         return draft.hold(Hold::Watch);
     }
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource while an older one takes precedence: there is one cloud per cluster.
+/// Returns the plan for a resource that osdpl ignores, because an older one exists: osdpl runs one cloud per cluster.
 pub fn decide_superseded(deployment: &OpenStackDeployment, older: String) -> Plan {
     let mut actions = Vec::new();
     let is_deleting = deployment.metadata.deletion_timestamp.is_some();

@@ -1,33 +1,33 @@
-//! Lookups of external hosts: addresses to publish, and damped reports of failures.
+//! Lookups of external hosts: which addresses to publish, and when to report failures.
 
 use std::net::IpAddr;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// Returns the addresses to publish: the found ones, or `known`, the last ones, while the name server fails.
+/// Returns the addresses to publish: the ones found, or the last known ones while the name server fails.
 ///
 /// # Errors
-/// Returns why a host that never had an address has none.
+/// Returns why the host has no address, if it never had one.
 pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long results must differ before the report changes.
+/// How long the results must differ from the report before the report changes.
 ///
-/// A host is looked up every few seconds, and each change of the report is an event.
+/// A host is looked up every few seconds, and each change of a report costs an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// A damped report: it changes only when results have differed from it for a while.
+/// A damped report: it changes only after the results have differed from it for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
-    /// The current report.
+    /// What is reported now.
     report: T,
-    /// Since when all results have differed from the report.
+    /// Since when all results have differed from the report; `None` if the last one did not.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the report after one more result.
+    /// Returns the report after one more result of a lookup.
     ///
     /// The first result is reported at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
@@ -41,25 +41,26 @@ impl<T: PartialEq> Damped<T> {
         }
     }
 
-    /// Returns the current report.
+    /// Returns what is reported now.
     pub(crate) fn report(&self) -> &T {
         &self.report
     }
 }
 
-/// The damped report of whether lookups of a host fail.
+/// The damped report whether the lookups of a host fail.
 pub(crate) type Lookups = Damped<bool>;
 
 impl Lookups {
-    /// Returns the warning about a host if lookups fail.
+    /// Returns the warning that the lookups of a host fail; `None` if they do not.
     ///
-    /// Its text does not depend on the last error.
+    /// The text does not contain the last error, because that may alternate.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {
             format!(
-                "{host} has no address by the name server, or none that pods can reach; check the name server, \
-                 correct the name, or give an IP address; until it has one again, pods are led to {last} as before"
+                "{host} has no address according to the name server, or none that pods can reach; check the name \
+                 server, correct the name, or give an IP address; until it has one again, pods are led to {last} as \
+                 before"
             )
         })
     }
@@ -77,7 +78,7 @@ mod tests {
         Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
     }
 
-    /// Returns the report after each lookup, one every 15 s: `+` for success and `-` for failure.
+    /// Returns the reports after each lookup, one lookup every 15 s: `+` for success and `-` for failure.
     fn reports(lookups: &str) -> String {
         let mut before = None;
         let one = |(index, lookup): (usize, char)| {
@@ -113,14 +114,14 @@ mod tests {
             assert_eq!(report.unwrap().report(), &"it has no address");
         }
         report = after(after(report, "it took too long", 1000), "it took too long", 1120);
-        assert_eq!(report.unwrap().report(), &"it took too long", "the result lasted");
+        assert_eq!(report.unwrap().report(), &"it took too long", "the new result lasted for two minutes");
     }
 
     #[test]
     fn the_warning_names_host_remedy_and_addresses() {
         let fails = Lookups::after(None, true, Timestamp::UNIX_EPOCH);
         let warning = fails.warning("db.example", &known()).unwrap();
-        assert!(warning.starts_with("db.example has no address by the name server"), "{warning}");
+        assert!(warning.starts_with("db.example has no address according to the name server"), "{warning}");
         assert!(
             warning.contains("give an IP address") && warning.ends_with("led to 10.0.0.1, 10.0.0.2 as before"),
             "{warning}"

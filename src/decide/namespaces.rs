@@ -1,13 +1,12 @@
-//! Namespaces of releases and objects. osdpl creates them itself, so that the plan lists them.
+//! Creates the namespaces of releases and objects. Helm could create them too, but then no plan would list it.
 
 use super::action::{Action, Approval, Planned};
 use super::snapshot::Snapshot;
 use osdpl_core::plan;
 
-/// Returns the creation of the namespace that an action needs, unless it exists or is planned already.
+/// Returns the action that creates the namespace that `planned` needs; `None` if it exists or is planned already.
 ///
-/// If namespaces may not be listed, only those of existing releases count as existing. The creation of an existing
-/// namespace has no effect.
+/// If osdpl may not list namespaces, it only knows those of existing releases. To create one that exists has no effect.
 pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planned: &Planned) -> Option<Planned> {
     if planned.approval == Approval::Missing {
         return None;

@@ -1,4 +1,4 @@
-//! Nodes: their labels, and the cluster that a cloud runs in.
+//! Nodes: plans their labels, and describes the cluster for validation rules.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use osdpl_core::nodes::{Inventory, LabelChange, count_labelled_nodes};
 use osdpl_core::observed::{Class, ClusterInfo, Range};
 use osdpl_lint::rule;
 
-/// Plans the labels of nodes; returns the messages of refusals.
+/// Plans to change the labels of nodes. Returns the messages of changes that the API server refused.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, change) in changes {
@@ -22,7 +22,8 @@ pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChang
     problems
 }
 
-/// Returns the cluster as rules evaluate it: nodes after the change of labels, storage classes, and networks.
+/// Returns the cluster as validation rules see it: nodes with their labels after `changes`, storage classes, and
+/// networks.
 pub fn cluster_info(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -44,9 +45,9 @@ pub fn cluster_info(
     ClusterInfo { nodes: nodes.map(count), classes: classes.map(<[_]>::to_vec), networks }
 }
 
-/// Returns the cluster of a snapshot.
+/// Returns the cluster of a snapshot as validation rules see it.
 ///
-/// The networks of Services hardly ever change. They are read once per generation of a spec that names networks.
+/// The networks of Services hardly ever change. They are read only if the spec names networks, and once per generation.
 pub(crate) fn read_cluster_info(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,

@@ -14,12 +14,14 @@ use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, Object
 use osdpl_core::desired::{Facts, Selection};
 use osdpl_core::observed::ReleaseKey;
 
-/// The release that registers the object store, and runs the gateways unless Rook or an external Ceph does.
+/// The release that registers the object store in Keystone.
+///
+/// It runs the gateways too, unless Rook or an external Ceph does.
 const RELEASE: &str = "ceph-rgw";
-/// The service and the name of the credential with the password of the gateways' user.
+/// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
-/// Returns the gateways that Rook runs, or why they are unknown; `None` if no object store is requested.
+/// Returns the gateways that Rook runs, or why they are not known; `None` if the spec requests no object store.
 pub(crate) fn rook_gateway(
     objects: &Objects,
     rook: &RookSettings,
@@ -37,7 +39,9 @@ pub(crate) fn rook_gateway(
     Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
-/// Returns the Keystone that the gateways use: its Service in the cluster, and its public name for an external Ceph.
+/// Returns the Keystone that the gateways use; `None` if the cloud has no Keystone or its password is not known yet.
+///
+/// Gateways in the cluster use Keystone's Service. Those of an external Ceph use Keystone's public name, if it has one.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -53,7 +57,7 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
     Some(Keystone { url, password })
 }
 
-/// Returns the objects for the gateways: their access to Keystone, and the objects that the chart's pods mount.
+/// Returns the objects that osdpl writes for the gateways: their access to Keystone, and what the chart's pods mount.
 fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let secret = access_secret(store, keystone, selection);
     let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
@@ -61,26 +65,26 @@ fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, se
     [secret].into_iter().chain(mounted).collect()
 }
 
-/// Returns the Secret with which the gateways authenticate with Keystone.
+/// Returns the Secret with which the gateways log in to Keystone.
 fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection) -> Object {
     let rook = rook(selection);
     let namespace = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
     store.secret(namespace, &selection.name, keystone)
 }
 
-/// A Keystone for objects of which only the names are used.
+/// A placeholder for Keystone, for objects of which only the names are used.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
-/// Returns the desired objects for the gateways (only the names are valid), and the configured `CephObjectStore`.
+/// Returns the objects for the gateways (only the names are valid), and the `CephObjectStore` that osdpl configures.
 pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
     let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
     let configured = rook(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that gateways of releases outside of osdpl may use (only the names are valid).
+/// Returns the objects that gateways of a release may use that osdpl does not manage (only the names are valid).
 ///
-/// `namespaces` are the namespaces of these releases, by name.
+/// `namespaces` contains the namespaces of such releases, by the name in the catalogue.
 pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str, &str>) -> Vec<Object> {
     let Some(namespace) = namespaces.get(RELEASE) else { return Vec::new() };
     let storage = selection.features.get("storage");
@@ -89,9 +93,7 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
     secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
-/// Plans the objects and settings of the gateways.
-///
-/// They are needed before the gateways can run.
+/// Plans the objects and settings of the gateways, which must exist before the gateways run.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };
@@ -113,7 +115,7 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
 
 /// Plans the Keystone settings of a `CephObjectStore`; returns why they can't be set.
 ///
-/// The object belongs to Rook's user. Only these settings are changed.
+/// The object belongs to the user of Rook, so osdpl changes only these settings.
 fn configure(
     draft: &mut Draft<'_>,
     deployment: &str,
@@ -133,7 +135,7 @@ fn configure(
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 
-/// Plans to remove our settings from every `CephObjectStore`, except for `kept`.
+/// Plans to remove osdpl's settings from every `CephObjectStore`, except for `kept`.
 pub(crate) fn release(draft: &mut Draft<'_>, kept: Option<&ReleaseKey>) {
     let Some(stores) = draft.list(Read::OwnStores) else { return };
     for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {

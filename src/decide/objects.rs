@@ -1,4 +1,4 @@
-//! The watched objects of a snapshot.
+//! The objects in a snapshot that the operator watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::requests::Reference;
 use osdpl_core::desired::Unavailable;
 use osdpl_core::observed::ReleaseKey;
 
-/// The data of an object, by key.
+/// The data of a Secret or `ConfigMap`, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// The state of a watched object.
+/// Whether the watch has reported an object, and what it contains.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
     /// The watch has not reported the object yet.
@@ -21,36 +21,36 @@ pub enum ObjectState {
     Unread,
     /// The object does not exist.
     Missing,
-    /// The object exists and has this data.
+    /// The object exists. Contains its data.
     Read(Arc<Data>),
-    /// The object can't be read, for this reason.
+    /// The object can't be read. Contains the reason.
     Failed(String),
 }
 
-/// The watched objects.
+/// The objects that the operator watches, as a snapshot contains them.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     /// The objects that the spec names.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// Foreign objects that have the name of one of ours.
+    /// The objects without osdpl's label that have the name of an object that osdpl would write.
     pub foreign: BTreeMap<Reference, ObjectState>,
-    /// The Secrets with our label, by namespace and name.
+    /// The Secrets with osdpl's label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
-    /// The `ConfigMap`s with our label, by namespace and name.
+    /// The `ConfigMap`s with osdpl's label, by namespace and name.
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
-    /// The names of all namespaces; `None` if they may not be listed.
+    /// The names of all namespaces; `None` if osdpl may not list them.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Whether the API server has responded to the lists of our objects and of namespaces, even with a refusal.
+    /// Whether the API server has answered the lists of osdpl's objects and of namespaces, even if it refused them.
     pub listed: bool,
-    /// Rook's objects by kind and name; an error contains the reason.
+    /// Rook's objects by kind and name; an error says why a kind can't be listed.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
 }
 
 impl Objects {
-    /// Returns the value of one key of an object that the spec names.
+    /// Returns the value under one key of an object that the spec names.
     ///
     /// # Errors
-    /// Returns what is missing and what to do, without any of the object's values.
+    /// Returns what is missing and what to do. The text contains no values of the object.
     pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
         let data = self.data(reference, || format!("create it with the key {key:?}"))?;
         data.get(key).cloned().ok_or_else(|| {
@@ -64,7 +64,7 @@ impl Objects {
     /// Returns all data of an object that the spec names.
     ///
     /// # Errors
-    /// Returns what is missing and what to do, without any of the object's values.
+    /// Returns what is missing and what to do. The text contains no values of the object.
     pub(crate) fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
         self.data(reference, || "create it, or correct the name".into()).map(|data| (*data).clone())
     }

@@ -1,4 +1,4 @@
-//! The plan: everything that osdpl does in a pass, with its reasons, and the data for the status.
+//! The plan: everything that osdpl does in a pass, with the reasons, and the data for the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,83 +18,84 @@ use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
 use osdpl_values::Values;
 
-/// The recorded values of releases, or why they can't be read.
+/// The values in the record of each release, or why they can't be read.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
-/// Everything that osdpl does in a pass, with its reasons, and the data for the status.
+/// Everything that osdpl does in a pass, with the reasons, and the data for the status.
 #[derive(Default)]
 pub struct Plan {
     /// The data that the next snapshot must contain.
     pub requests: Requests,
-    /// The actions, in the order of their execution.
+    /// The actions, in the order in which the operator executes them.
     pub actions: Vec<Planned>,
-    /// The step of every release.
+    /// The next step of every release.
     pub releases: plan::Plan,
-    /// The services and releases that the spec selects; `None` if nothing was decided.
+    /// The services and releases that the spec selects; `None` if the pass could not decide.
     pub selection: Option<Selection>,
-    /// The spec, corrected by the releases that exist.
+    /// The spec without moves of existing releases to another name or namespace, which osdpl does not carry out.
     pub spec: Option<OpenStackDeploymentSpec>,
     /// The facts that values depend on, including credentials.
     pub facts: Facts,
-    /// The desired state.
+    /// The desired state of the cloud.
     pub desired: Arc<Desired>,
-    /// The observed state.
+    /// The observed state of the cloud.
     pub observed: Observed,
-    /// The catalogue's names of releases, desired or not.
+    /// The names of releases in the catalogue, desired or not.
     pub names: BTreeMap<ReleaseKey, String>,
-    /// Errors, warnings and notes about the resource.
+    /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
-    /// Problems that belong to no release.
+    /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The Ceph cluster that the spec declares.
+    /// The Ceph cluster that the spec declares; `None` if it declares none.
     pub ceph: Option<DeclaredCeph>,
-    /// The nodes of each role.
+    /// The nodes of each role, by role.
     pub roles: BTreeMap<String, RoleStatus>,
-    /// The progress of rollouts.
+    /// The status of each rollout.
     pub rollouts: Rollouts,
-    /// The comparisons of foreign revisions with the desired state that were made for this plan.
+    /// The comparisons with the desired state that this pass made, for revisions that osdpl did not make.
     pub compared: BTreeMap<String, Comparison>,
-    /// The recorded values of releases that are not up to date, or why they can't be read; only in a preview.
+    /// The recorded values of releases whose inputs change, or why they can't be read; only for `osdpl plan`.
     pub recorded: RecordedValues,
-    /// The value paths that changes waiting for approval would change, by release.
+    /// The value paths that upgrades waiting for approval would change, by release.
     pub changes: BTreeMap<String, Vec<String>>,
-    /// Whether the spec is refused.
+    /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether charts in the status are placeholders of charts that are being fetched.
+    /// Whether some charts are not fetched yet and the status names those that the operator reported before.
     pub assumed: bool,
-    /// The work that is left of a deletion.
+    /// What is left to do for the deletion of the cloud, for the status; `None` if nothing is left.
     pub deleting: Option<String>,
-    /// The older resource that takes precedence.
+    /// The older `OpenStackDeployment` because of which osdpl ignores this one.
     pub older: Option<String>,
-    /// The requested repairs that were not started yet.
+    /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether nothing is left that may print the cloud's secrets.
+    /// Whether no text from the cluster can contain the cloud's secrets any more, so that the operator may forget them.
     pub forget_secrets: bool,
-    /// Why the plan is not reported; `None` if it is.
+    /// Why the operator writes no status from this plan; `None` if it does.
     pub hold: Option<Hold>,
-    /// The time of the next decision, if no watch triggers one earlier.
+    /// When the next pass must start at the latest, if no watch triggers one earlier.
     pub requeue_at: Option<Timestamp>,
-    /// The state that is kept for the next decision.
+    /// What is kept in memory for the next decision.
     pub kept: Kept,
 }
 
-/// Why a plan is not reported.
+/// Why a plan is incomplete or not reported in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Watched objects were not read yet. The first event of the watch triggers the next pass.
+    /// The watches have not listed all objects yet. Their first event triggers the next pass.
     Objects,
-    /// One-off reads are not received yet. The next pass follows at once.
+    /// Reads are outstanding. The next pass has the responses and follows at once.
     Reads,
     /// The rest of the decision depends on the result of the actions. The next pass follows at once.
     Actions,
-    /// Charts are being fetched, and the stored status is more complete than a new one.
+    /// Charts are being fetched, and the stored status says more than a new one would.
     Charts,
-    /// The actions change the resource, so that its watch triggers the next pass if it still exists.
+    /// The actions change the resource. Its watch triggers the next pass, if the resource still exists.
     Watch,
 }
 
 impl Plan {
-    /// Returns the steps of all releases after `started` were executed: helm runs (`true`) or is queued (`false`).
+    /// Returns the steps of all releases after helm was started for some: it runs (`true`) or waits for a slot
+    /// (`false`).
     pub fn releases_after(&self, started: &BTreeMap<String, bool>) -> plan::Plan {
         let mut releases = self.releases.clone();
         for (name, runs) in started {

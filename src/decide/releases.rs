@@ -1,4 +1,5 @@
-//! Actions on releases. Helm starts in the order of the longest remaining chain, as long as there are free slots.
+//! Plans what helm does with releases. While helm slots are scarce, the release with the longest chain of dependents
+//! starts first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,12 +17,12 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
-/// How long a helm process counts as rendering: one that takes longer waits for something.
+/// How long a helm process counts as rendering its chart. One that runs longer waits for hooks or the API server.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the steps of all releases.
 ///
-/// A step for which helm has no free slot becomes a wait in `releases`.
+/// If helm has no free slot for a step, `releases` gets a wait in its place.
 pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();
@@ -77,7 +78,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// The free slots of the helm runner.
+/// The helm processes that may still start in this pass.
 struct Slots {
     processes: usize,
     renders: usize,
@@ -88,10 +89,10 @@ impl Slots {
         Self { processes: helm.free_slots, renders: helm.cores.saturating_sub(helm.rendering) }
     }
 
-    /// Takes the slots that an action needs.
+    /// Takes the slots that an action needs; actions that do not run helm need none.
     ///
     /// # Errors
-    /// Returns helm's verb if no slot is free.
+    /// Returns what helm would do, if no slot is free.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),
@@ -103,13 +104,13 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start.
+    /// Gives back the slots of an upgrade that does not start after all.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }
 }
 
-/// Returns the steps for a refused spec: nothing changes.
+/// Returns the steps for a refused spec: no release changes, and only readiness is reported.
 pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
@@ -121,7 +122,9 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
-/// Returns the newest and the deployed revisions of all other releases of ours: a cleanup must keep their objects.
+/// Returns the newest and the deployed revisions of all other releases that osdpl made.
+///
+/// A cleanup must not remove their objects.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
     let revisions = ours.flat_map(|(other, existing)| {
@@ -133,9 +136,9 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     revisions.collect()
 }
 
-/// Plans to delete the Jobs of uninstalled releases; returns whether some may be left.
+/// Plans to delete the Jobs of uninstalled releases; returns whether Jobs may remain.
 ///
-/// Helm's uninstall does not delete hooks, because they belong to no release.
+/// Helm's uninstall leaves the Jobs of hooks behind, because it does not count them as part of the release.
 pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
     let mut are_left = false;
     for release in releases {

@@ -1,7 +1,7 @@
-//! Requests: the data that a plan needs in the next snapshot, and the responses.
+//! Requests: the data that a plan needs in the next snapshot. Responses: that data.
 //!
-//! A plan requests everything that it needs, even if the snapshot already has it. The reader keeps watches and
-//! responses exactly as long as the newest plan requests them.
+//! A plan requests all data that it needs, even if the snapshot already has it. The operator keeps a watch or a
+//! response exactly as long as the newest plan requests it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,20 +20,20 @@ use osdpl_core::openstack::HostQuery;
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
-/// How long a response is valid if no watch reports changes.
+/// How long a response is valid if no watch reports that the data changed.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long a failure is valid for reads whose failure delays a release or whose successful response never changes.
+/// How long osdpl waits before it repeats a failed read, if the failure delays a release or a success never expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// The kind.
+    /// The kind of the object: `Secret` or `ConfigMap`.
     pub kind: ValuesKind,
-    /// The namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -55,41 +55,42 @@ impl std::fmt::Display for Reference {
 pub struct ChartRequest {
     /// The name of the chart.
     pub name: String,
-    /// The version; `None` for the one in the lock.
+    /// The version of the chart; `None` requests the one in the operator's chart lock.
     pub version: Option<String>,
-    /// The repository; `None` for the operator's own.
+    /// The repository of the chart; `None` requests the operator's own repository.
     pub repository: Option<String>,
 }
 
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The objects that the spec names. Each is watched.
+    /// The objects that the spec names. The operator watches each.
     pub objects: BTreeSet<Reference>,
-    /// The foreign objects that have the name of one of ours. Each is watched.
+    /// The objects without osdpl's label that have the name of an object that osdpl would write. The operator watches
+    /// each.
     pub foreign: BTreeSet<Reference>,
-    /// The namespace of Rook, and the kinds to watch there.
+    /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
-    /// The one-off reads.
+    /// The reads to execute once, of data that no watch covers.
     pub reads: BTreeSet<Read>,
-    /// The chart of each release.
+    /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// The watches of the background tasks; `None` leaves them as they are.
+    /// What the background tasks of the operator watch; `None` leaves that as it is.
     pub watches: Option<Watches>,
-    /// The query about Nova's hosts.
+    /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
-    /// The cloud's settings for node maintenance; `None` leaves them as they are.
+    /// The settings of the cloud for the maintenance of nodes; `None` leaves them as they are.
     pub setting: Option<CloudSettings>,
 }
 
-/// The watches of the background tasks.
+/// What the background tasks of the operator watch and probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
     /// The releases whose objects are watched for drift.
     pub drift: BTreeSet<ReleaseKey>,
-    /// The APIs to probe; `None` leaves them as they are.
+    /// The APIs to probe, by release; `None` leaves them as they are.
     pub endpoints: Option<BTreeMap<ReleaseKey, Target>>,
-    /// The `DaemonSets` whose pods are watched.
+    /// The `DaemonSets` whose pods are watched, because they may be rolled out.
     pub daemons: BTreeSet<DaemonSetGroup>,
 }
 
@@ -98,23 +99,23 @@ pub struct Watches {
 pub enum Read {
     /// Reads the values in the record of a revision.
     Values {
-        /// The release.
+        /// The release to which the record belongs.
         release: ReleaseKey,
-        /// The revision.
+        /// The revision of the record.
         revision: i64,
         /// Whether the pass fails if the record can't be read.
         required: bool,
     },
-    /// Reads the inputs of a revision, and optionally which other tool manages the release.
+    /// Reads the chart and values of a revision that osdpl did not make.
     Source {
-        /// The release.
+        /// The release to which the revision belongs.
         release: ReleaseKey,
-        /// The revision.
+        /// The revision to read.
         revision: i64,
-        /// Whether to look for another tool that manages the release.
+        /// Whether the read also looks for another tool that manages the release.
         owner: bool,
     },
-    /// Reads the object that has the name of one of ours but not our label.
+    /// Reads the object that has the name of an object of osdpl, but lacks osdpl's label.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -122,17 +123,18 @@ pub enum Read {
     Addresses(String, u16),
     /// Reads an object that Rook's operator acts on, by kind, namespace and name.
     Rook(&'static str, ReleaseKey),
-    /// Reads the networks of Services, once per generation of the spec.
+    /// Reads the networks of the cluster's Services. The number is the generation of the spec: one read per generation
+    /// suffices.
     ServiceNetworks(i64),
-    /// Reads a CRD.
+    /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs of an uninstalled release of the same name in another namespace.
+    /// Lists the CRDs that a release of the same name in another namespace left behind when it was uninstalled.
     AbandonedCrds(ReleaseKey),
-    /// Lists the Services with our label.
+    /// Lists the Services with osdpl's label.
     OwnServices,
-    /// Lists the `CephObjectStores` with our label.
+    /// Lists the `CephObjectStores` with osdpl's label.
     OwnStores,
-    /// Checks whether a node exists.
+    /// Checks whether a node exists, by name.
     Node(String),
     /// Lists the Jobs that helm left behind after the uninstall of a release.
     Jobs(ReleaseKey),
@@ -142,42 +144,42 @@ pub enum Read {
 
 /// The response to a read.
 ///
-/// It may contain secrets, and therefore has no `Debug`.
+/// It may contain secrets, so it does not implement `Debug`.
 #[derive(Clone)]
 pub enum Response {
-    /// The response to [`Read::Values`]; an error contains the reason.
+    /// The response to [`Read::Values`]: the values, or why the record can't be read.
     Values(Result<Arc<Values>, String>),
-    /// The response to [`Read::Source`]; an error contains the reason.
+    /// The response to [`Read::Source`]: the chart and values, or why the record can't be read.
     Source(Result<Arc<Recorded>, String>),
-    /// The response to [`Read::Stored`].
+    /// The response to [`Read::Stored`]: the object, if it exists.
     Stored(Stored),
-    /// The response to [`Read::Service`]; an error contains the reason.
+    /// The response to [`Read::Service`]: the objects, or why they can't be read.
     Service(Result<Box<Published>, String>),
-    /// The response to [`Read::Addresses`]; an error contains the reason.
+    /// The response to [`Read::Addresses`]: the addresses, or why the host has none.
     Addresses(Result<Vec<IpAddr>, String>),
-    /// The response to [`Read::Rook`]; an error contains the reason.
+    /// The response to [`Read::Rook`]: the object if it exists, or why it can't be read.
     Rook(Result<Option<Arc<Value>>, String>),
-    /// The response to [`Read::ServiceNetworks`]; an error contains the reason.
+    /// The response to [`Read::ServiceNetworks`]: the networks, or why they can't be read.
     Networks(Result<Vec<Range>, String>),
-    /// The response to [`Read::Crd`]; an error contains the reason.
+    /// The response to [`Read::Crd`]: the CRD if it exists, or why it can't be read.
     Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
-    /// The response to [`Read::AbandonedCrds`]; an error contains the reason.
+    /// The response to [`Read::AbandonedCrds`]: the CRDs, or why they can't be listed.
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
-    /// The response to a list: namespaces and names, with the uid if it is needed.
+    /// The response to a list of objects: the namespace and name of each, and its uid if osdpl needs it.
     Objects(Vec<(ReleaseKey, Option<String>)>),
-    /// The response to [`Read::Node`].
+    /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
 }
 
-/// The content of a foreign revision.
+/// The content of a revision that osdpl did not make.
 pub struct Recorded {
-    /// The inputs of the revision.
+    /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release, if the read asked for it.
+    /// The other tool that manages the release; `None` if there is none or the read did not look for it.
     pub owner: Option<String>,
 }
 
-/// An object that has the name of one of ours.
+/// The object that has the name of an object that osdpl would write.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// No such object exists.
@@ -191,9 +193,9 @@ pub enum Stored {
 /// A Service and its Endpoints as stored in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
-    /// The Service.
+    /// The Service; `None` if it does not exist.
     pub service: Option<Service>,
-    /// The Endpoints of the Service.
+    /// The Endpoints of the Service; `None` if they do not exist.
     pub endpoints: Option<Endpoints>,
 }
 
@@ -202,20 +204,20 @@ pub struct Published {
 pub struct AbandonedCrd {
     /// The name of the CRD.
     pub name: String,
-    /// The version of the CRD when it was read.
+    /// The resource version of the CRD when it was read.
     pub resource_version: Option<String>,
-    /// The uninstalled release.
+    /// The uninstalled release that left the CRD behind.
     pub owner: ReleaseKey,
 }
 
-/// A response with its time.
+/// A response with the time of its read.
 #[derive(Clone)]
 pub struct Received {
-    /// The response.
+    /// The response to the read.
     pub response: Response,
-    /// The time of the read.
+    /// When the read was executed.
     pub at: Timestamp,
-    /// Whether the read was made for this snapshot.
+    /// Whether the read was executed for this snapshot, not for an earlier one.
     pub fresh: bool,
 }
 
@@ -223,7 +225,7 @@ pub struct Received {
 pub type Responses = BTreeMap<Read, Received>;
 
 impl Received {
-    /// Returns until when the response is valid; `None` if it never changes or a watch reports changes.
+    /// Returns until when the response is valid; `None` if the data never changes or a watch reports its changes.
     pub fn until(&self) -> Option<Timestamp> {
         let lifetime = match &self.response {
             Response::Networks(Err(_))

@@ -1,4 +1,5 @@
-//! The resource: the releases that its spec selects, the policy of its spec and annotations, and its precedence.
+//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which one
+//! takes precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,9 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     Input::of_resource(deployment, spec, catalog).select()
 }
 
-/// Returns the spec, corrected by the releases that exist, and its selection; `requested` is the uncorrected one.
+/// Returns the spec in which existing releases keep their name and namespace, and the releases that it selects.
+///
+/// `requested` is the selection of the spec as written.
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
@@ -32,7 +35,8 @@ pub(crate) fn corrected<'a>(
     }
 }
 
-/// Returns a snapshot's spec, corrected by the releases that exist, its selection, and the observed state.
+/// Returns a snapshot's spec without rejected moves of existing releases, the selection of that spec, and the observed
+/// state.
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);
@@ -42,7 +46,7 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Obser
     (spec.clone(), selection, observed)
 }
 
-/// Returns the catalogue's names of all releases, selected or not.
+/// Returns the name in the catalogue of every release that it describes, selected or not.
 pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
@@ -52,13 +56,13 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect()
 }
 
-/// Returns the observed state with the catalogue's names of the releases, and the root causes.
+/// Returns the observed state, completed by the names of releases in the catalogue and by the root causes.
 pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // Foreign releases are no causes of this cloud, not even as affected objects.
+    // Objects of releases that osdpl did not make and the catalogue does not name do not concern this cloud.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));
@@ -67,13 +71,13 @@ pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>)
     observed
 }
 
-/// Returns the comma-separated names in an annotation.
+/// Returns the names that an annotation lists, separated by commas.
 pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str) -> BTreeSet<String> {
     let names = deployment.annotations().get(annotation).into_iter().flat_map(|text| text.split(','));
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the policy that the spec and the annotations set.
+/// Returns what the spec and the annotations allow in this pass.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
@@ -87,15 +91,16 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     }
 }
 
-/// Returns the releases that the spec pauses one by one.
+/// Returns the releases that the spec pauses individually.
 pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     let releases = spec.services.values().flat_map(|service| &service.releases);
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest one, by creation and uid.
+/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest one, by creation time and
+/// uid.
 ///
-/// Finalized resources that only a foreign finalizer keeps are skipped.
+/// A resource that osdpl has finalized is skipped, even if the finalizer of another controller keeps it in the cluster.
 pub fn find_older<'a>(
     all: impl IntoIterator<Item = &'a OpenStackDeployment>,
     than: Option<&OpenStackDeployment>,
@@ -107,9 +112,9 @@ pub fn find_older<'a>(
         .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
 }
 
-/// Returns whether osdpl has finalized a deleted resource.
+/// Returns whether a resource is being deleted and osdpl has already removed its finalizer.
 ///
-/// A foreign finalizer may keep it for long.
+/// The finalizer of another controller may keep such a resource in the cluster for long.
 pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
     let is_ours = |finalizer: &String| finalizer == FINALIZER;
     deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
@@ -138,7 +143,7 @@ mod tests {
         let (deleted, foreign) = ("2026-11-21T00:00:00Z", "foregroundDeletion");
         assert!(with(json!({"deletionTimestamp": deleted, "finalizers": [foreign]})));
         assert!(!with(json!({"deletionTimestamp": deleted, "finalizers": [foreign, FINALIZER]})));
-        assert!(!with(json!({"finalizers": [foreign]})), "it is not being deleted");
+        assert!(!with(json!({"finalizers": [foreign]})), "the resource is not being deleted");
     }
 
     #[test]
@@ -153,7 +158,11 @@ mod tests {
         assert_eq!(older(&deleting(&["foregroundDeletion", FINALIZER])).as_deref(), Some("openstack/first"));
         let finalized = deleting(&["foregroundDeletion"]);
         assert_eq!(older(&finalized), None);
-        assert_eq!(find_older([&finalized, &second], Some(&finalized)), None, "the second is younger");
+        assert_eq!(
+            find_older([&finalized, &second], Some(&finalized)),
+            None,
+            "a younger resource does not take precedence"
+        );
         assert_eq!(find_older([&finalized, &second], None).as_deref(), Some("openstack/second"));
     }
 }

@@ -1,4 +1,4 @@
-//! Rollouts of the data plane: update strategies of live `DaemonSets`, and the next pods to evict.
+//! Rollouts of the data plane: plans the update strategies of `DaemonSets`, and the next pods to evict.
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
@@ -10,16 +10,17 @@ use osdpl_core::observed::Observed;
 use osdpl_core::plan::{Plan, Policy};
 use osdpl_core::rollout::{self, Eviction, Input, NextRollouts, Rollouts, Strategy};
 
-/// Returns the rollouts as last written to the status: the watch may still have an older one.
+/// Returns the rollouts that osdpl wrote last. The status in the snapshot may be older, because its watch lags behind.
 pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     let status = draft.snapshot.deployment.status.as_ref();
     let stored = || status.map(|status| status.rollouts.clone()).unwrap_or_default();
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans the update strategies that live `DaemonSets` lack, before helm changes their pod templates.
+/// Plans to set the update strategies that the `DaemonSets` in the cluster lack, before helm changes their pod
+/// templates.
 ///
-/// A strategy that another field manager owns is not changed; a finding reports it.
+/// If another field manager owns the strategy, osdpl does not change it, and a finding reports that.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
     if draft.paused {
         return;
@@ -36,14 +37,14 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
             let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // The upgrade of a release that is not up to date sets the strategy.
+        // A release whose inputs change is skipped: its upgrade by helm sets the strategy.
         if strategy.settled && strategy.on_delete && is_refused {
             draft.findings.push(refused_strategy_warning(&strategy));
         }
     }
 }
 
-/// Plans the evictions of the next batch; returns the state of all rollouts.
+/// Plans the evictions of the next batch; returns the status of all rollouts.
 pub(crate) fn plan_evictions(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -91,9 +92,9 @@ pub(crate) fn plan_evictions(
     next
 }
 
-/// Makes a rollout report that the eviction of a pod was refused.
+/// Makes the status of a rollout report that the API server refused the eviction of a pod.
 ///
-/// `evicted` contains the nodes whose pods were evicted before it in the same batch.
+/// `evicted` contains the nodes whose pods were evicted earlier in the same batch.
 pub fn report_refused_eviction(rollout: &mut RolloutStatus, evicted: Vec<String>, pod: &Eviction, refusal: &Refusal) {
     rollout.batch = evicted;
     rollout.phase = if rollout.batch.is_empty() { RolloutPhase::Waiting } else { RolloutPhase::Rolling };
@@ -103,8 +104,9 @@ pub fn report_refused_eviction(rollout: &mut RolloutStatus, evicted: Vec<String>
 fn refused_strategy_warning(strategy: &Strategy) -> Finding {
     let Strategy { namespace, name, .. } = strategy;
     let message = format!(
-        "DaemonSet {namespace}/{name} has another update strategy than OnDelete, and osdpl keeps it because another \
-             field manager owns it: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
+        "the update strategy of DaemonSet {namespace}/{name} is not OnDelete, and osdpl does not change it because \
+         another field manager owns it: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n \
+         {namespace} get daemonset {name} --show-managed-fields -o yaml"
     );
     Finding::new(Level::Warning, "spec.nodes.rollout", message)
 }

@@ -1,4 +1,4 @@
-//! The snapshot: everything that a decision is made from. The operator reads it before the decision.
+//! The snapshot: everything that a decision is made from. The operator reads it before it decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use osdpl_core::openstack::HostObservation;
 
 /// Everything that a decision is made from.
 pub struct Snapshot {
-    /// The time of the snapshot.
+    /// When the snapshot was made.
     pub now: Timestamp,
-    /// The resource.
+    /// The `OpenStackDeployment`.
     pub deployment: OpenStackDeployment,
-    /// The catalogue, including additions from `ConfigMap`s.
+    /// The catalogue, with the services, presets and features that `ConfigMap`s add.
     pub catalog: Arc<Catalog>,
-    /// Problems of those `ConfigMap`s.
+    /// What is wrong with the `ConfigMap`s that add to the catalogue.
     pub catalog_findings: Vec<Finding>,
-    /// The state of the helm runner.
+    /// What the helm runner has capacity for.
     pub helm: Helm,
-    /// The charts.
+    /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state. The decision adds the catalogue's names of the releases, and the root causes.
+    /// The observed state. The decision adds the names of the releases in the catalogue, and the root causes.
     pub observed: Observed,
     /// The objects that are not ready, each with the chain to its root cause.
     pub affected: Vec<AffectedObject>,
@@ -41,58 +41,58 @@ pub struct Snapshot {
     pub claims: Vec<Claim>,
     /// The `StorageClasses`; `None` if osdpl may not list them.
     pub classes: Option<Vec<Class>>,
-    /// The pods of `DaemonSets` that are being rolled out.
+    /// The pods that are watched for rollouts, by group of `DaemonSets`.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     /// The last response of Nova about its hosts.
     pub hosts: Option<Arc<HostObservation>>,
-    /// Problems of the background tasks that observe the cluster.
+    /// Problems of the tasks that watch the cluster in the background.
     pub problems: Vec<String>,
-    /// The watched objects.
+    /// The objects that the operator watches.
     pub objects: Objects,
-    /// The responses to one-off reads.
+    /// The responses to the reads that the last plan requested.
     pub responses: Responses,
     /// Uninstalled releases whose Jobs are still to be deleted.
     pub uninstalled: BTreeSet<ReleaseKey>,
-    /// The state that the last decision kept for this one.
+    /// What the last decision kept for this one.
     pub kept: Kept,
-    /// The assumptions of a preview; `None` if the operator itself decides.
+    /// What `osdpl plan` assumes about data that only the operator has; `None` if the operator decides.
     pub assumed: Option<Assumed>,
 }
 
-/// The assumptions of a preview about data that only the operator has.
+/// What `osdpl plan` assumes about data that only the operator has.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// The charts; taken from the operator's status if the preview reads none.
+    /// The chart of each release; from the status that the operator wrote, if the preview reads no charts.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// Whether the preview reads charts, so that the images they name are known.
+    /// Whether the preview reads charts. If so, the images that the charts name are known.
     pub has_charts: bool,
-    /// Releases with incomplete data, whose digests therefore differ from the operator's.
+    /// Releases for which data is missing. Their digests differ from those that the operator computes.
     pub guessed: BTreeSet<String>,
 }
 
-/// The state of the helm runner.
+/// The capacity of the helm runner.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.
     pub major: u64,
     /// How many more helm processes may start now.
     pub free_slots: usize,
-    /// The number of processes that are rendering.
+    /// The number of helm processes that are rendering a chart now.
     pub rendering: usize,
-    /// The number of processes that may render at the same time.
+    /// The number of helm processes that may render at the same time.
     pub cores: usize,
-    /// Whether no process runs, not even one whose record was not observed yet.
+    /// Whether no helm process runs, not even one whose record the watch has not reported yet.
     pub idle: bool,
 }
 
-/// The charts that the operator has, or is fetching.
+/// The charts that the operator has or is fetching.
 #[derive(Clone, Debug, Default)]
 pub struct Charts {
-    /// Whether charts come from a folder: pins that were added to the catalogue do not apply then.
+    /// Whether the charts come from a folder. Versions that additions to the catalogue pin do not apply then.
     pub folder: bool,
-    /// The names of the charts in the operator's own lock.
+    /// The names of the charts that the operator's own chart lock pins.
     pub locked: BTreeSet<String>,
-    /// The request and its state, by release.
+    /// The chart of each release that was requested, and whether it is available.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
     /// The CRDs in the `crds/` folder of the chart of each release.
     pub crds: BTreeMap<String, Crds>,
@@ -101,19 +101,21 @@ pub struct Charts {
 /// The CRDs of a chart, or why they can't be decoded.
 pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
-/// The state of a requested chart.
+/// Whether a requested chart is available.
 #[derive(Clone, Debug)]
 pub enum ChartState {
-    /// The chart is being fetched.
+    /// The operator is fetching the chart.
     Pending,
-    /// The chart is available.
+    /// The operator has the chart.
     Ready(ChartInfo),
-    /// Fetching failed; the operator retries at this time.
+    /// The operator could not fetch the chart, and retries at this time.
     Failed(Blocked, Timestamp),
 }
 
 impl Charts {
-    /// Returns the pin of a chart in an addition to the catalogue, unless a folder or the own lock overrides it.
+    /// Returns the version of a chart that an addition to the catalogue pins.
+    ///
+    /// `None` if there is no such pin, or a folder or the catalogue's own lock overrides it.
     pub(crate) fn pin<'a>(&self, catalog: &'a Catalog, chart: &str) -> Option<&'a file::Pin> {
         catalog.lock.get(chart).filter(|_| !self.folder && !self.locked.contains(chart))
     }

@@ -1,4 +1,4 @@
-//! The objects that a spec names: references to them, and their contents.
+//! The objects that a spec names: which they are, and what they contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use osdpl_core::desired::{self, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_values::{Values, yaml};
 
-/// Returns the objects that a spec names, and the `ConfigMap`s that Jobs of releases write facts into.
+/// Returns the objects that a spec names, and the `ConfigMap`s into which Jobs of releases write facts.
 pub(crate) fn references(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -56,7 +56,7 @@ pub(crate) fn values_from(
     sources.map(read).collect()
 }
 
-/// Returns the texts in the keys of Secrets that features name, by name and key.
+/// Returns the texts in the Secrets that features name, by the Secret's name and key.
 pub(crate) fn feature_secrets(
     objects: &Objects,
     selection: &Selection,
@@ -73,7 +73,7 @@ pub(crate) fn feature_secrets(
     selection.secrets.iter().map(read).collect()
 }
 
-/// Returns the facts that Jobs of releases have written; empty while the `ConfigMap` does not exist.
+/// Returns the facts that Jobs of releases have written, by release; no facts while a `ConfigMap` does not exist.
 pub(crate) fn written(
     objects: &Objects,
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Decisions from whole snapshots.
+//! Tests of decisions from whole snapshots.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns a snapshot of an empty cluster with a resource; its charts are available.
+/// Returns the snapshot of a cluster without objects, except for a resource that is changed by `change`.
+///
+/// The charts are available.
 fn snapshot(change: Value) -> Snapshot {
     let catalog = Arc::new(Catalog::load(&osdpl_core::testing::files(&[])).unwrap());
     let object = json!({
@@ -56,7 +58,7 @@ fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Responds to the reads of a plan that have no response yet: there are no objects.
+/// Responds to all reads of a plan that have no response yet: the objects do not exist.
 fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let response = match read {
@@ -70,7 +72,7 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Responds to reads and stores Secrets until the plan is complete.
+/// Responds to reads and stores Secrets, as the operator would, until the plan is complete.
 fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);
@@ -83,7 +85,7 @@ fn complete(snapshot: &mut Snapshot) -> Plan {
     panic!("the plan is never complete");
 }
 
-/// Stores the Secrets of a plan, with fixed values instead of generated ones.
+/// Stores the Secrets of a plan as the operator would, but with fixed values instead of generated ones.
 fn store(snapshot: &mut Snapshot, plan: &Plan) {
     for planned in &plan.actions {
         let Action::StoreCredentials(write) = &planned.action else { panic!("{planned:?}") };
@@ -103,7 +105,7 @@ fn actions(plan: &Plan) -> Vec<String> {
 fn adds_the_finalizer_first() {
     let snapshot = snapshot(json!({"metadata": {"finalizers": []}}));
     let plan = decide(&snapshot);
-    assert_eq!(actions(&plan), ["add the finalizer: its deletion has to clean up"]);
+    assert_eq!(actions(&plan), ["add the finalizer: osdpl must clean up before the resource is deleted"]);
     assert_eq!(plan.hold, Some(Hold::Watch));
 }
 
@@ -134,10 +136,13 @@ fn generates_credentials_before_helm_starts() {
     let after = third.releases_after(&[("store".to_owned(), true)].into());
     assert!(matches!(after.decisions["store"].step, Step::Wait(Wait::Helm { queued: false, .. })));
     let step = &third.releases.decisions["store"].step;
-    assert!(matches!(step, Step::Do(plan::Action::Upgrade { .. }, _)), "the plan does not change");
+    assert!(
+        matches!(step, Step::Do(plan::Action::Upgrade { .. }, _)),
+        "releases_after does not change the plan itself"
+    );
 }
 
-/// Returns a CRD with this version.
+/// Returns a CRD with one version.
 fn crd(version: &str) -> CustomResourceDefinition {
     let object = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -185,7 +190,7 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let expected = [
         "create namespace data: store is installed there",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
-         owns it was uninstalled, and helm installs over no foreign objects",
+         owns it was uninstalled, and helm does not install over objects of another release",
         "apply CustomResourceDefinition stores.example.org: the chart of store needs it",
         "store: helm upgrade --install: it is not installed",
     ];

@@ -1,39 +1,39 @@
-//! The canonical form of values, and digests.
+//! A canonical text for values, and digests of texts.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Values;
 
-/// Returns compact JSON with sorted keys: equal values give equal bytes, in whatever order their keys were written.
+/// Returns compact JSON with sorted keys. Equal values give equal texts, in whatever order their keys were written.
 ///
-/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off, which a test verifies.
+/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off. A test verifies that.
 pub fn canonical(value: &Value) -> String {
     to_text(value)
 }
 
-/// As [`canonical`], for a map of values.
+/// Does the same as [`canonical`], for a map of values.
 pub fn canonical_map(values: &Values) -> String {
     to_text(values)
 }
 
-/// Serializes to JSON. This can't fail for JSON in memory.
+/// Serializes a value to JSON. For a value that is JSON already, this can't fail.
 fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// An incremental SHA-256 over parts, each prefixed with its length.
+/// A SHA-256 digest of several texts. The length of each is included, so that `ab`, `c` and `a`, `bc` differ.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(Sha256);
 
 impl Digest {
-    /// Adds a part.
+    /// Adds a text to the digest.
     pub fn add(&mut self, part: &str) {
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
     }
 
-    /// Returns the digest over all parts as 63 hexadecimal digits, the maximum length of a label value.
+    /// Returns the digest of all texts as 63 hexadecimal digits, the maximum length of a label value.
     pub fn finish(self) -> String {
         let digits = self.0.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let mut text = String::with_capacity(63);
@@ -42,7 +42,7 @@ impl Digest {
     }
 }
 
-/// Returns the [`Digest`] over `parts`.
+/// Returns the [`Digest`] of several texts.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Digest::default();
     parts.into_iter().for_each(|part| digest.add(part));

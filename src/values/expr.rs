@@ -1,11 +1,12 @@
-//! CEL expressions in YAML.
+//! CEL expressions in the YAML of the catalogue.
 //!
-//! A scalar that is only `${expression}` takes the type of the expression. With text around it the result is a string.
-//! `$${` is a literal `${`.
+//! A scalar that is only `${expression}` takes the type of the expression. With text around the expression, the result
+//! is a string. Write `$${` for a literal `${`.
 //!
-//! Pure module. Expressions are compiled when the catalogue is loaded, so that an invalid one fails there and not
-//! during a reconcile. Only files of the catalogue and its additions may contain expressions. The values of a spec may
-//! not, because scripts contain `${…}`. `src/values/expr/functions.rs` lists the functions beyond CEL's own.
+//! Pure module (no I/O). Only files of the catalogue and its additions may contain expressions. The values of a spec
+//! may not, because scripts in them contain `${…}`. Expressions are compiled when the catalogue is loaded, so that an
+//! invalid one fails there and not during a reconcile. `src/values/expr/functions.rs` lists the functions that CEL
+//! itself does not have.
 
 mod error;
 mod functions;
@@ -32,7 +33,7 @@ use cel::IdedExpr;
 use json::to_json;
 use serde_json::Value;
 
-/// A CEL expression.
+/// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
     compiled: OnceLock<Compiled>,
@@ -40,12 +41,12 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// The chain of field names, if the whole expression is one.
+    /// The variable and its fields, if the expression is only that, such as `spec.region`.
     chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
-/// The variable with the credentials.
+/// The variable with the credentials of all services.
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
@@ -53,17 +54,17 @@ const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
-    /// Compiles an expression.
+    /// Compiles an expression, so that an invalid one is reported now.
     ///
     /// # Errors
-    /// If it is not valid CEL or uses an unknown variable.
+    /// The expression is not valid CEL, or it uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
         let expression = Self::lazy(source);
         expression.compiled()?;
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first evaluated. If it is invalid, the evaluation fails.
+    /// Creates an expression that is compiled when it is first needed. If it is invalid, its evaluation fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -76,10 +77,10 @@ impl Expression {
         Ok(self.compiled.get_or_init(|| compiled))
     }
 
-    /// Evaluates the expression.
+    /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// If a key is missing, types do not match, or JSON can't represent the result.
+    /// A key is missing, the types do not match, or JSON can't represent the result.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;
@@ -100,33 +101,33 @@ impl Expression {
         to_json(result).ok_or_else(|| failed("the result is neither a scalar nor a list nor a map".into()))
     }
 
-    /// Evaluates a condition.
+    /// Evaluates the expression as a condition.
     ///
     /// # Errors
-    /// As [`Expression::evaluate`], and if the result is not a boolean.
+    /// As for [`Expression::evaluate`], and if the result is not a boolean.
     pub fn evaluate_condition(&self, scope: &Scope) -> Result<bool, Error> {
         self.evaluate(scope)?
             .as_bool()
             .ok_or_else(|| Error::Type { expression: self.source.to_string(), expected: "true or false" })
     }
 
-    /// Whether the result may contain a secret: any expression that uses credentials or reads a Secret.
+    /// Whether the result may contain a secret: the expression uses credentials or reads a Secret.
     pub fn is_secret(&self) -> bool {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither name, so they need not be compiled here.
+        // Most expressions contain neither `credentials` nor `secret`, so they are not secret and need not be compiled.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether the expression uses this variable; `false` if it is not valid CEL.
+    /// Whether the expression uses a variable; `false` if it is not valid CEL.
     pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
     }
 
-    /// Returns the expression as written.
+    /// Returns the text of the expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -135,7 +136,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // Comprehensions such as `list.exists(item, …)` declare a variable.
+    // A comprehension such as `list.exists(item, …)` declares a variable of its own.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });
@@ -151,7 +152,9 @@ impl fmt::Debug for Expression {
     }
 }
 
-/// Describes an error without the values involved. The library's own messages print them, and they may be secrets.
+/// Describes an error of the evaluation without the values.
+///
+/// The library's own messages contain them, and they may be secrets.
 fn describe(error: &cel::ExecutionError) -> String {
     use cel::ExecutionError as E;
     match error {

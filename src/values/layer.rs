@@ -1,4 +1,4 @@
-//! Layers of values, their merge, and provenance: which layer sets a value and which layers it overrides.
+//! Layers of values, their merge, and provenance: which layer sets a value, and which layers it overrides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use super::{Path, Values, get, merge, set};
 
-/// The source of a layer.
+/// Where a layer of values comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A file of the catalogue and the field in it: `values/services/nova.yaml`, `releases.nova.values`.
+    /// A field of a file in the catalogue: `values/services/nova.yaml`, `releases.nova.values`.
     File {
         /// The path of the file below the catalogue's root.
         file: String,
-        /// The field in the file.
+        /// The field of the file that contains the values: `releases.nova.values`.
         field: String,
     },
     /// A field of the custom resource: `spec.services.nova.releases.nova.values`.
     Field(String),
-    /// An object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
+    /// A key of an object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
     Object(String),
-    /// Derived from the spec by the operator: a description of what and why.
+    /// Derived by osdpl from the spec. Contains a description of what was derived and why.
     Derived(String),
 }
 
@@ -37,38 +37,39 @@ impl fmt::Display for Origin {
 /// One layer of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// The source of the values.
+    /// Where the values come from.
     pub origin: Origin,
-    /// The values, with all expressions evaluated.
+    /// The values of the layer. Their expressions are already evaluated.
     pub values: Values,
-    /// Paths set to null after the values, each with its index in the list that the user wrote.
+    /// The paths that the user removes: they are set to null after the values are merged. Each has its index in the
+    /// user's list.
     pub unset: Vec<(usize, Path)>,
-    /// Paths whose values must never be shown. A path covers everything below it.
+    /// The paths of values that must never be shown. A path covers all values below it.
     pub secret: Vec<Path>,
-    /// The secret paths whose value a user wrote in plain text, so that it is not a credential of the operator.
+    /// The paths in `secret` whose values a user wrote in plain text in the spec.
     pub plain_text: Vec<Path>,
 }
 
 impl Layer {
-    /// Creates a layer without secrets and removals.
+    /// Creates a layer without secret paths and without removals.
     pub fn new(origin: Origin, values: Values) -> Self {
         Self { origin, values, unset: Vec::new(), secret: Vec::new(), plain_text: Vec::new() }
     }
 
-    /// Whether the layer sets nothing.
+    /// Whether the layer sets and removes nothing.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.unset.is_empty()
     }
 }
 
-/// Merges layers, low to high, into final values.
+/// Merges layers, from low to high, into the final values of a release.
 pub fn merge_layers<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values.clone(), &layer.unset));
     values
 }
 
-/// As [`merge_layers`], but consumes the layers.
+/// Does the same as [`merge_layers`], but consumes the layers.
 pub fn merge_owned_layers(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values, &layer.unset));
@@ -83,10 +84,10 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     }
 }
 
-/// Returns the paths whose final value must not be shown.
+/// Returns the paths whose final values must not be shown.
 ///
-/// A user may override a value from an object that the spec names with plain text, which is then shown. A path that the
-/// catalogue marks as secret stays secret whichever layer sets it.
+/// A value from a Secret that the spec names may be shown if a later layer overrides it with plain text. A path that
+/// the catalogue marks as secret stays secret, whichever layer sets it.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);
@@ -99,7 +100,7 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns the paths that any layer marks as secret. Needed for values of earlier revisions, whose layer is unknown.
+/// Returns all paths that any layer marks as secret. They hide values of earlier revisions, of which no layer is known.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()
@@ -108,15 +109,18 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
 /// The value that one layer gives a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerValue<'a> {
-    /// The source of the layer.
+    /// Where the layer comes from.
     pub origin: &'a Origin,
-    /// The value that the layer sets. `None` if it sets a parent of the path to something that is not a map.
+    /// The value that the layer sets; `None` if it hides lower layers by setting a parent of the path to something that
+    /// is no map.
     pub value: Option<Value>,
     /// Whether the value must not be shown.
     pub secret: bool,
 }
 
-/// Returns the value that each layer gives `path`, highest first. The first one wins; if all are maps, they are merged.
+/// Returns the value that each layer gives `path`, the highest layer first.
+///
+/// The first value wins, except that maps are merged.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));

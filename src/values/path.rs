@@ -1,20 +1,20 @@
-//! A path into values: `conf.nova.DEFAULT.debug`. A key with dots is quoted: `labels."a.b/c"`.
+//! The path of a value in a tree: `conf.nova.DEFAULT.debug`. A key with dots is quoted: `labels."a.b/c"`.
 
 use std::fmt;
 
-/// The keys from the root to a value. Lists are values, so a path never points into one.
+/// The keys from the root of a tree to a value. A list counts as one value, so a path never leads into a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 
-/// An error of a text that is not a valid path.
+/// Why a text is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// There is nothing between two dots, or the text is empty.
+    /// The text is empty, or nothing is between two dots.
     #[error(
         "{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"
     )]
     EmptyKey(String),
-    /// A quote is not closed or is inside a key.
+    /// A quote is not closed, or it is inside of a key.
     #[error(
         "{0:?} is not a valid path: a quote is not closed; write a key that contains dots as labels.\"example.org/zone\""
     )]
@@ -27,7 +27,7 @@ impl Path {
         Self::default()
     }
 
-    /// Returns this path extended by one key.
+    /// Returns the path of the value with this key below the path.
     #[must_use]
     pub fn child(&self, key: &str) -> Self {
         let mut keys = self.0.clone();
@@ -35,7 +35,7 @@ impl Path {
         Self(keys)
     }
 
-    /// Returns the keys from the root.
+    /// Returns the keys of the path, from the root.
     pub fn keys(&self) -> &[String] {
         &self.0
     }
@@ -45,10 +45,10 @@ impl Path {
         other.0.starts_with(&self.0)
     }
 
-    /// Parses a path.
+    /// Parses a path, as a person writes it.
     ///
     /// # Errors
-    /// If a key is empty or a quote is not closed.
+    /// A key is empty, or a quote is not closed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

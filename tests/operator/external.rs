@@ -30,7 +30,7 @@ fn pods_use_external_backends_through_services() {
         let message = waiting.condition("Ready").unwrap().message;
         assert!(
             message.starts_with(&format!(
-                "spec.services.mariadb.external: Service {}/mariadb is not ours",
+                "spec.services.mariadb.external: Service {}/mariadb does not belong to osdpl",
                 world.namespace
             )),
             "{message}"

@@ -174,7 +174,7 @@ async fn skips_and_reports_an_unreadable_record() {
     for (release, message) in [
         ("garbage", "the release record's payload is damaged"),
         ("unversioned", "its label \"version\" is \"one\" where a revision number is expected"),
-        ("mislabelled", "its label \"osdpl.dev/attempt\" is not ours"),
+        ("mislabelled", "its label \"osdpl.dev/attempt\" was not written by osdpl"),
     ] {
         let release = world.release(release, |release| release.undecodable.is_some()).await;
         let error = release.undecodable.unwrap();

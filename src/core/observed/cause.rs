@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of periodic objects. Nothing waits for them.
+/// The kind of objects that run periodically. No component waits for them.
 const PERIODIC: &str = "CronJob";
 
-/// A root cause.
+/// A root cause: the object at the end of the chain that a component waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The problem and its reason in one line: `mariadb/server: mariadb-server-0: ImagePullBackOff quay.io/…`.
     pub message: String,
-    /// The objects to inspect: the root cause, its pod, a claim, a node.
+    /// The objects to inspect: the root cause, its pod, its claim, its node.
     pub objects: Vec<CauseObject>,
-    /// Whether it cannot recover without help.
+    /// Whether the root cause cannot recover without help.
     pub stuck: bool,
-    /// Whether the reason is known.
+    /// Whether the reason of the problem is known.
     pub is_explained: bool,
     /// The releases of the root cause and of all affected objects.
     pub releases: BTreeSet<ReleaseKey>,
@@ -26,7 +26,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether it is a failing `CronJob`.
+    /// Whether the root cause is a failing `CronJob`.
     pub(crate) fn is_periodic(&self) -> bool {
         self.objects.first().is_some_and(|object| object.kind == PERIODIC)
     }

@@ -4,39 +4,39 @@ use std::collections::BTreeMap;
 
 use super::Class;
 
-/// The known properties of the cluster. Fields are empty if they could not be read.
+/// The known properties of the cluster. A field is empty if the operator could not read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterInfo {
-    /// The nodes, by their labels.
+    /// How many nodes have which label.
     pub nodes: Option<NodeCount>,
-    /// The `StorageClass`es.
+    /// The storage classes of the cluster.
     pub classes: Option<Vec<Class>>,
-    /// The networks of pods and Services.
+    /// The networks that the cluster uses for pods and Services.
     pub networks: Vec<Range>,
 }
 
 /// The number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// This many nodes, each with every label. A person stated the number for a cluster that osdpl does not inspect.
+    /// Every label is on this many nodes. A person stated the number on the command line.
     All(usize),
-    /// The number of nodes by label `(key, value)`, for the labels that were counted.
+    /// The number of nodes by label `(key, value)`, only for the labels that were counted.
     Labelled(BTreeMap<(String, String), usize>),
 }
 
-/// A network of the cluster itself.
+/// A network of the Kubernetes cluster: of pods or of Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Its display name: `the pods of node n1`.
+    /// Whose network it is, for messages: `the pods of node n1`.
     pub description: String,
-    /// Whether it is a pod network; otherwise a Service network.
+    /// Whether it is a network of pods; if false, it is a network of Services.
     pub is_of_pods: bool,
-    /// The addresses: `10.244.0.0/24`.
+    /// The network's addresses: `10.244.0.0/24`.
     pub cidr: String,
 }
 
 impl NodeCount {
-    /// Returns the number of nodes with a label; `None` if they were not counted.
+    /// Returns the number of nodes with a label; `None` if nodes with that label were not counted.
     pub fn count(&self, key: &str, value: &str) -> Option<usize> {
         match self {
             Self::All(count) => Some(*count),

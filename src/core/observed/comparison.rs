@@ -1,40 +1,40 @@
-//! Comparison of foreign revisions with the desired state.
+//! How revisions that osdpl did not make compare with the desired state.
 
 use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-/// The number of value paths in a message.
+/// The maximum number of value paths that a message names.
 const NAMED: usize = 6;
 
-/// The comparison of one revision with one set of inputs.
+/// The comparison of one revision of a release with one set of desired inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestComparison {
-    /// The compared revision.
+    /// The revision that was compared.
     pub revision: i64,
-    /// The digest of the inputs it was compared with.
+    /// The digest of the desired inputs that the revision was compared with.
     pub inputs: String,
-    /// The result.
+    /// What the comparison found.
     pub result: ComparisonResult,
-    /// When the result expires, if no watch reports changes.
+    /// When the operator compares again although no watch reported a change.
     pub until: Option<Timestamp>,
 }
 
-/// The result of a comparison.
+/// What the comparison of a revision with the desired state found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparisonResult {
-    /// The same chart with the same effective values: an upgrade would change nothing.
+    /// The revision has the desired chart and the same effective values: an upgrade would change nothing.
     Same,
-    /// An upgrade would change something.
+    /// An upgrade to the desired state would change the release.
     Differs {
-        /// The difference of the chart, if any.
+        /// How the revision's chart differs from the desired one; `None` if they are the same.
         chart: Option<String>,
         /// The value paths that differ, sorted.
         paths: Vec<String>,
     },
-    /// Another tool manages the release. Contains the tool and what to do.
+    /// Another tool manages the release. Contains a message that names the tool and says what to do.
     Owned(String),
-    /// The comparison failed, with the reason.
+    /// The comparison failed. Contains the reason.
     Unknown(String),
 }
 

@@ -5,65 +5,66 @@ use k8s_openapi::jiff::Timestamp;
 use super::Issue;
 use crate::catalog::Component;
 
-/// A `CronJob`.
+/// A `CronJob` of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedCronJob {
-    /// Its namespace.
+    /// The `CronJob`'s namespace.
     pub namespace: String,
-    /// Its name.
+    /// The `CronJob`'s name.
     pub name: String,
-    /// The helm release that owns it.
+    /// The helm release that owns the `CronJob`.
     pub release: String,
-    /// The labels `application` and `component`, from its pods if it has none itself. Most upstream charts omit them.
+    /// The labels `application` and `component` of the `CronJob` or of its pods. Most upstream charts omit them; then
+    /// the release and the name of the `CronJob`.
     pub component: Component,
-    /// Whether it is suspended.
+    /// Whether the `CronJob` is suspended.
     pub suspended: bool,
-    /// When its schedule last started a run.
+    /// When the schedule last started a run.
     pub scheduled: Option<Timestamp>,
     /// When a run last succeeded.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run is active, scheduled or manual.
+    /// Whether a run is active, started by the schedule or by a person.
     pub running: bool,
-    /// The last finished run, while its Job exists.
+    /// The last finished run, as long as its Job exists.
     pub last: Option<FinishedRun>,
-    /// Why its last or active run is not successful.
+    /// Why the active or last run is not successful.
     pub trouble: Option<Issue>,
 }
 
-/// A Job that a `CronJob` created.
+/// One run of a `CronJob`: a Job that it created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The `CronJob`'s name.
+    /// The name of the `CronJob`.
     pub cron: String,
-    /// When it was created.
+    /// When the Job was created.
     pub created_at: Option<Timestamp>,
-    /// Its state.
+    /// Whether the run is active, succeeded or failed.
     pub end: RunState,
-    /// When it finished.
+    /// When the run finished.
     pub ended: Option<Timestamp>,
 }
 
-/// A finished run.
+/// A finished run of a `CronJob`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedRun {
-    /// The Job.
+    /// The name of the run's Job.
     pub job: String,
-    /// When it finished.
+    /// When the run finished.
     pub at: Option<Timestamp>,
-    /// Why it failed; `None` if it succeeded.
+    /// Why the run failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
-/// The state of a run.
+/// The state of one run of a `CronJob`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
-    /// It is active.
+    /// The run is active.
     Running {
-        /// Whether any of its pods failed.
+        /// Whether any pod of the run failed.
         failing: bool,
     },
-    /// It succeeded.
+    /// The run succeeded.
     Complete,
-    /// It failed for good, with the reason.
+    /// The run failed for good. Contains the reason.
     Failed(String),
 }

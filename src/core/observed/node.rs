@@ -1,27 +1,27 @@
-//! A node.
+//! The observed state of a node.
 
 use std::collections::BTreeMap;
 
-/// Labels by key.
+/// The labels of a node, by key.
 pub type Labels = BTreeMap<String, String>;
 
 /// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its uid, because a new node may reuse the name.
+    /// The node's uid, because a new node may reuse the name.
     pub uid: String,
-    /// Its labels.
+    /// All labels of the node.
     pub labels: Labels,
     /// The labels that the operator set, from the annotation [`crate::api::NODE_LABELS`].
     pub ours: Labels,
-    /// Its pod networks, if Kubernetes assigns them: `10.244.3.0/24`.
+    /// The node's pod networks, if Kubernetes assigns them: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
-    /// Whether its kubelet is silent or not ready.
+    /// Whether the node's kubelet is silent or not ready.
     pub missing: bool,
 }
 
 impl Node {
-    /// Returns a node with these labels and this annotation.
+    /// Returns a node with these labels; `annotation` lists the labels that the operator set.
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
         let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
         let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -34,7 +34,7 @@ impl Node {
         }
     }
 
-    /// Formats labels for the annotation.
+    /// Formats labels for the annotation that lists the labels that the operator set.
     pub fn annotation(labels: &Labels) -> String {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }

@@ -1,4 +1,4 @@
-//! The data plane pods during a rollout.
+//! The data plane pods that a rollout replaces.
 
 use std::collections::BTreeMap;
 
@@ -6,59 +6,59 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::Component;
 
-/// The state of a `DaemonSet` with the update strategy `OnDelete`, whose pods Kubernetes does not replace.
+/// The state of a `DaemonSet` with the update strategy `OnDelete`. Kubernetes does not replace the pods of such a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDelete {
-    /// Its uid, which identifies its pods and revisions.
+    /// The uid of the `DaemonSet`, which identifies its pods and revisions.
     pub uid: String,
-    /// The number of nodes without a pod of the newest template.
+    /// The number of nodes without a pod of the `DaemonSet`'s newest template.
     pub stale: i32,
 }
 
-/// The `DaemonSets` of a component in a namespace. There are several if values differ between nodes.
+/// All `DaemonSets` of a component in a namespace. There are several if values differ between nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaemonSetGroup {
-    /// Their namespace.
+    /// The namespace of the `DaemonSets`.
     pub namespace: String,
-    /// Their component.
+    /// The component that the `DaemonSets` run.
     pub component: Component,
 }
 
 /// The observed state of a [`DaemonSetGroup`] during a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolloutPods {
-    /// Their pods.
+    /// The pods of all `DaemonSets` of the group.
     pub pods: Vec<DaemonPod>,
-    /// The newest template revision of each `DaemonSet`, by its uid.
+    /// The revision of each `DaemonSet`'s newest template, by the uid of the `DaemonSet`.
     pub revisions: BTreeMap<String, String>,
 }
 
 /// A pod of a `DaemonSet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DaemonPod {
-    /// Its name.
+    /// The pod's name.
     pub name: String,
-    /// Its uid.
+    /// The pod's uid.
     pub uid: String,
-    /// The `DaemonSet`'s uid.
+    /// The uid of the `DaemonSet` that owns the pod.
     pub set: String,
-    /// Its node; empty before it is scheduled.
+    /// The pod's node; empty until the pod is scheduled.
     pub node: String,
-    /// The revision of its template (label `controller-revision-hash`).
+    /// The revision of the template that the pod was made from (label `controller-revision-hash`).
     pub revision: String,
-    /// Its state.
+    /// Whether the pod is ready, starting, unhealthy or terminating.
     pub state: PodState,
 }
 
-/// The state of a pod.
+/// The state of a data plane pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodState {
-    /// Ready, with the time of the transition if it is known.
+    /// The pod is ready. Contains since when, if that is known.
     Ready(Option<Timestamp>),
-    /// Starting or waiting for something, with the reason and its creation time if they are known.
+    /// The pod starts or waits. Contains the reason, and when the pod was created, if that is known.
     Starting(String, Option<Timestamp>),
-    /// Not ready and unable to recover, with the reason.
+    /// The pod is not ready and cannot recover without help. Contains the reason.
     Unhealthy(String),
-    /// Being deleted.
+    /// The pod is being deleted.
     Terminating,
 }

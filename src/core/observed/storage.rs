@@ -1,43 +1,43 @@
-//! Volume claims and storage classes.
+//! The observed volume claims and storage classes.
 
 use super::ReleaseKey;
 
-/// A `PersistentVolumeClaim`.
+/// A `PersistentVolumeClaim` in a namespace of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Its namespace.
+    /// The claim's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The claim's name.
     pub name: String,
     /// The release that it belongs to: from the label `release_group` on claims of StatefulSets, from helm's
     /// annotations on claims of charts.
     pub release: Option<ReleaseKey>,
-    /// The requested class: `None` is the default class, an empty text is no class.
+    /// The requested storage class. `None` requests the default class, an empty text requests no class.
     pub class: Option<String>,
     /// The requested size as written in the claim: `10Gi`.
     pub size: String,
-    /// Its phase.
+    /// Whether the claim has a volume.
     pub phase: ClaimPhase,
 }
 
 /// The phase of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimPhase {
-    /// Waiting for a volume.
+    /// The claim waits for a volume.
     Pending,
-    /// Bound to a volume.
+    /// The claim is bound to a volume.
     Bound,
-    /// Its volume and data are lost.
+    /// The volume and the data of the claim are lost.
     Lost,
 }
 
-/// A `StorageClass`.
+/// A `StorageClass` of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its name.
+    /// The name of the `StorageClass`.
     pub name: String,
-    /// The provisioner of its volumes.
+    /// The provisioner that makes the volumes of the class.
     pub provisioner: String,
-    /// Whether it is the default class.
+    /// Whether claims without a class get this one.
     pub is_default: bool,
 }

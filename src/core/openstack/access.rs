@@ -1,4 +1,4 @@
-//! The URLs of the APIs, the credentials, and the lifetime of tokens.
+//! Access to the APIs of the cloud: URLs, credentials, and the lifetime of tokens.
 
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
@@ -8,25 +8,25 @@ use crate::catalog::Catalog;
 use crate::desired::Desired;
 use crate::endpoint::{Login, Url, internal};
 
-/// The service types in the catalogue's `endpoint`, as registered in Keystone (Service Types Authority).
+/// The service types in the catalogue's `endpoint`, as Keystone registers them (Service Types Authority).
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
-/// The URLs of the cloud's APIs inside of the cluster, and the credentials.
+/// The URLs of the cloud's APIs inside of the Kubernetes cluster, and the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The administrator's credentials.
+    /// The login of the cloud's administrator.
     pub login: Login,
-    /// Version 3 of Keystone's API.
+    /// The URL of Keystone's API, version 3.
     pub identity: Url,
-    /// Nova; `None` if the cloud has none.
+    /// The URL of Nova's API; `None` if the cloud has no Nova.
     pub compute: Option<Url>,
-    /// Neutron; `None` if the cloud has none.
+    /// The URL of Neutron's API; `None` if the cloud has no Neutron.
     pub network: Option<Url>,
 }
 
 impl Access {
-    /// Returns the URL of an API.
+    /// Returns the URL of an API; `None` if the cloud does not have that API.
     pub fn url(&self, api: Api) -> Option<&Url> {
         match api {
             Api::Compute => self.compute.as_ref(),
@@ -35,7 +35,9 @@ impl Access {
     }
 }
 
-/// Returns the access to the APIs of the desired cloud; `None` if it has no Keystone or no administrator yet.
+/// Returns the URLs and the login for the desired cloud.
+///
+/// `None` if the cloud has no Keystone, or if Keystone's values do not contain the administrator's password yet.
 pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     let all = || {
         desired.releases.iter().filter_map(|(name, release)| {
@@ -56,13 +58,15 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Whether the desired cloud has Nova, even if its access is not known yet.
+/// Whether the desired cloud has Nova. This is known even before [`access`] has the credentials.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
 }
 
-/// Returns the expiry time of a token from its response body, if present (Identity API v3: `token.expires_at`).
+/// Returns the time when a token expires from Keystone's response; `None` if the response lacks it.
+///
+/// The field is `token.expires_at` of Identity API v3.
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Document {

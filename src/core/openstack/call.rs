@@ -1,16 +1,16 @@
-//! Requests as data.
+//! Requests to the cloud's APIs as data, which `osdpl-maintenance` sends.
 
 use std::fmt::{self, Write as _};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The queried API.
+/// The API that a request is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// Nova.
+    /// Nova's API.
     Compute,
-    /// Neutron.
+    /// Neutron's API.
     Network,
 }
 
@@ -23,10 +23,10 @@ impl fmt::Display for Api {
     }
 }
 
-/// The HTTP method.
+/// The HTTP method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// Reads.
+    /// Reads objects.
     Get,
     /// Starts an operation.
     Post,
@@ -48,25 +48,25 @@ impl HttpMethod {
     }
 }
 
-/// The parser of a response body.
+/// A function that parses a response body.
 type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
-/// A request with the parser of its response.
+/// A request to an API, with the parser of its response.
 #[derive(Clone, Debug)]
 pub struct Call<T> {
-    /// The API.
+    /// The API that the request is sent to.
     pub api: Api,
-    /// The method.
+    /// The HTTP method.
     pub verb: HttpMethod,
-    /// The path with its query.
+    /// The URL path with its query, without the host.
     pub path: String,
-    /// The request body.
+    /// The JSON body of the request, if it has one.
     pub body: Option<Value>,
     read: Reader<T>,
 }
 
 impl<T: DeserializeOwned> Call<T> {
-    /// Returns a request for JSON.
+    /// Returns a GET request whose response is JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
         Self { api, verb: HttpMethod::Get, path, body: None, read: json }
     }
@@ -83,7 +83,7 @@ impl<T> Call<T> {
     /// Parses a response body.
     ///
     /// # Errors
-    /// The body is not what the request expects.
+    /// The body is not what the request expects; contains the parser's message.
     pub fn read(&self, body: &[u8]) -> Result<T, String> {
         (self.read)(body)
     }

@@ -4,81 +4,81 @@ use serde_json::Value;
 
 use super::Api;
 
-/// The maximum length of an API's error message, in characters.
+/// The maximum number of characters that an error takes over from the message of an API.
 const MAX_MESSAGE: usize = 300;
 
 /// An error of a request to the cloud's APIs. It contains no request headers and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The cloud has no such API.
+    /// The cloud does not have this API.
     #[error("{0} is not part of this cloud")]
     Absent(Api),
-    /// The connection failed, or the response is no HTTP.
+    /// The API cannot be reached, or it does not respond with HTTP.
     #[error("{what}: {why}; check that its pods are ready and that no NetworkPolicy blocks the operator")]
     Unreachable {
         /// The request: `GET http://…`.
         what: String,
-        /// The reason.
+        /// Why the request failed.
         why: String,
     },
-    /// Keystone issued no token.
+    /// Keystone refused the operator's login as administrator.
     #[error(
         "{what}, as the cloud's administrator: {status}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
     )]
     Login {
-        /// The request.
+        /// The request: `POST http://…`.
         what: String,
-        /// The HTTP status: `401 Unauthorized`.
+        /// The HTTP status of the response: `401 Unauthorized`.
         status: String,
     },
-    /// The API refused the request.
+    /// The API refused the request, with an HTTP error.
     #[error("{what}: {status}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Refused {
-        /// The request.
+        /// The request: `GET http://…`.
         what: String,
-        /// The HTTP status code.
+        /// The code of the HTTP error: `409`.
         code: u16,
         /// The HTTP status: `409 Conflict`.
         status: String,
-        /// The error message of the API.
+        /// The error message in the response body, if it has one.
         message: Option<String>,
     },
-    /// The response is not what the request expects.
+    /// The response body is not what the request expects.
     #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
     InvalidResponse {
-        /// The request.
+        /// The request: `GET http://…`.
         what: String,
-        /// The reason.
+        /// Why the parser refused the body.
         why: String,
     },
-    /// Nova does not support the required version.
+    /// Nova is too old for the microversion of the requests.
     #[error(
         "nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade nova, or do it by hand"
     )]
     TooOld {
-        /// The newest supported version.
+        /// The newest microversion that Nova supports.
         has: String,
-        /// The required version.
+        /// The microversion that the requests need.
         wanted: String,
     },
 }
 
 impl Error {
-    /// Whether the request conflicts with the state of the object: HTTP 409.
+    /// Whether the API refused the request because of the object's present state: HTTP 409.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }
 
-    /// Whether the object does not exist: HTTP 404.
+    /// Whether the API does not know the object of the request: HTTP 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }
 }
 
-/// Returns the error message in a response body, on one line.
+/// Returns the error message in an API's response body, as one line; `None` if there is none.
 ///
-/// Nova uses `{"conflictingRequest": {"message": …}}`, Neutron `{"NeutronError": {"message": …}}`, and unsupported
-/// versions are `{"errors": [{"detail": …}]}` (API-WG).
+/// Nova writes `{"conflictingRequest": {"message": …}}` and Neutron `{"NeutronError": {"message": …}}`. An API that
+/// does not support the requested version writes `{"errors": [{"detail": …}]}` (API-WG).
 pub fn error_message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = body.as_object()?.values().find_map(|inner| {

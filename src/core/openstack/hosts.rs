@@ -7,64 +7,65 @@ use k8s_openapi::jiff::Timestamp;
 use super::Access;
 use super::nova::{Hypervisor, Service, find_service};
 
-/// The input of a query to Nova. Nova is queried again whenever any of it changes.
+/// The input of a query of Nova's hosts. The operator queries Nova again when any field changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuery {
-    /// The URL and credentials.
+    /// The URLs of the cloud's APIs and the credentials.
     pub access: Access,
-    /// Generation and ready pods of the compute workloads.
+    /// The generation and the number of ready pods of each nova-compute workload.
     pub state: Vec<(i64, i32)>,
-    /// When Nova's host discovery last succeeded.
+    /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The existing nodes; `None` if they cannot be listed. No host counts as deleted then.
+    /// The names of the existing nodes; `None` if they cannot be listed, and then no host counts as deleted.
     pub nodes: Option<BTreeSet<String>>,
-    /// Nodes that a person declared as permanently removed.
+    /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
 }
 
 impl HostQuery {
-    /// Returns the number of ready compute pods, which is the number of expected hosts.
+    /// Returns the number of ready nova-compute pods: Nova should report as many hosts.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
 }
 
-/// The result of a query.
+/// A query of Nova's hosts with its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
-    /// The query.
+    /// The query that was sent.
     pub query: HostQuery,
-    /// The report, or why the query failed.
+    /// The hosts that Nova reported, or why the query failed.
     pub response: Result<HostResponse, String>,
 }
 
-/// The hosts that Nova reported.
+/// The hosts that Nova reported, and the result of deleting hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostResponse {
-    /// The relevant hosts.
+    /// The hosts that a decision depends on: up, not mapped to a cell, or without a node.
     pub hosts: Hosts,
-    /// Nodes whose hosts could not be deleted, with the reason.
+    /// The nodes whose hosts could not be deleted, each with the reason.
     pub not_deleted: BTreeMap<String, String>,
-    /// Nodes whose hosts were deleted.
+    /// The nodes whose hosts were deleted, each with what was deleted.
     pub deleted: BTreeMap<String, DeletedHost>,
 }
 
-/// A host that was deleted from Nova and Neutron.
+/// A host that the operator deleted from Nova and Neutron.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedHost {
-    /// Its name in Nova.
+    /// The host's name in Nova.
     pub host: String,
-    /// The number of its Neutron agents.
+    /// The number of the host's Neutron agents that were deleted.
     pub agents: usize,
 }
 
-/// The relevant hosts.
+/// Nova's hosts, compared with the nodes of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node but no hypervisor in Nova's list. They are not mapped to a cell and get no
+    /// Hosts that are up and have a node, but no hypervisor in Nova's list. They are not mapped to a cell and get no
     /// instances.
     ///
-    /// The values are the UUIDs of their nova-compute services. A UUID changes if a deleted host is added again.
+    /// The values are the UUIDs of the hosts' nova-compute services. Nova gives a host another UUID if it was deleted
+    /// and added again.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -72,7 +73,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Selects the hosts among Nova's services.
+    /// Compares Nova's services and hypervisors with the nodes; without `nodes` every host counts as having a node.
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
@@ -86,63 +87,67 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // Clear the time of the last report, because a change of it alone must not trigger a pass.
+            // The time of a host's last report is cleared: a new report alone must not trigger a reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
 
-    /// Returns the hosts that are down and have no node.
+    /// Returns the names of the hosts that are down and have no node.
     pub fn without_node(&self) -> impl Iterator<Item = &str> {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
 
-    /// Whether hosts without a node are still up. Nova reports a stopped one as down after a minute
-    /// (`service_down_time`).
+    /// Whether any host without a node is still up.
+    ///
+    /// Nova reports a nova-compute that stopped as down only after a minute (`service_down_time`).
     pub fn has_stale_hosts(&self) -> bool {
         self.without_node.iter().any(Service::is_up)
     }
 
-    /// Returns the nova-compute of a deleted node, if Nova has it.
+    /// Returns the nova-compute service of a deleted node, if Nova has it.
     pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
         find_service(&self.without_node, node)
     }
 
-    /// Removes a host.
+    /// Removes a host from the hosts without a node, after it was deleted in Nova.
     pub fn drop_host(&mut self, host: &str) {
         self.without_node.retain(|service| service.host != host);
     }
 }
 
-/// The last run of the host discovery for new hosts.
+/// The last run of Nova's host discovery, which maps new hosts to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The new hosts.
+    /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// The number of runs.
+    /// How many runs there were for the same hosts.
     pub tries: u32,
-    /// When the previous run succeeded.
+    /// When the discovery had last succeeded before this run started. A newer success means that this run ended.
     pub last_success: Option<Timestamp>,
 }
 
-/// The maximum number of runs for the same hosts. A nova-compute is up a moment before its hypervisor is recorded.
+/// The maximum number of discovery runs for the same hosts.
+///
+/// One run may not suffice: a nova-compute is up a moment before Nova records its hypervisor.
 const MAX_RUNS: u32 = 2;
 
-/// The next step for new hosts.
+/// What the operator does next about new hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// There are no new hosts.
+    /// Nothing: there are no new hosts.
     None,
-    /// The current run is not finished.
+    /// Wait: a run of the host discovery is not finished.
     Wait,
-    /// Start this run and remember it.
+    /// Start a run of the host discovery and remember it.
     Run(Mapping),
-    /// The runs did not map the hosts.
+    /// Report the hosts: the runs did not map them to a cell.
     GaveUp,
 }
 
-/// Decides the next step for new hosts.
+/// Decides what to do about new hosts, which are not mapped to a cell.
 ///
-/// `running` is whether any run is active. Runs must not overlap (upstream: `concurrencyPolicy: Forbid`).
+/// `known` is the last run for such hosts, `ran` the last success of the discovery. `running` is whether any run is
+/// active: runs must not overlap (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,
@@ -212,7 +217,11 @@ mod tests {
         assert_eq!(next(None, &BTreeMap::new(), at(1), false), Next::None);
         let Next::Run(first) = next(None, &one, at(1), false) else { panic!("no run") };
         assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "a run is active");
-        assert_eq!(next(Some(&first), &one, at(1), false), Next::Wait, "it failed, or its end is not observed yet");
+        assert_eq!(
+            next(Some(&first), &one, at(1), false),
+            Next::Wait,
+            "the run failed, or its end is not observed yet"
+        );
         assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "runs do not overlap");
         let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("no second run") };
         assert_eq!(second.tries, 2);

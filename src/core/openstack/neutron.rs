@@ -5,39 +5,41 @@ use serde::Deserialize;
 use super::call::encode;
 use super::{Api, Call, HttpMethod};
 
-/// An agent, including OVN controllers.
+/// A Neutron agent; OVN controllers are listed as agents too.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Agent {
-    /// Its UUID.
+    /// The agent's UUID.
     pub id: String,
-    /// `Open vSwitch agent`, `OVN Controller agent` …
+    /// The agent's type: `Open vSwitch agent`, `OVN Controller agent` …
     #[serde(rename = "agent_type")]
     pub kind: String,
-    /// The host name in Neutron.
+    /// The name of the agent's host in Neutron.
     pub host: String,
-    /// Whether it reports regularly.
+    /// Whether the agent reports regularly.
     pub alive: bool,
-    /// Whether it is administratively enabled.
+    /// Whether an administrator has the agent enabled.
     #[serde(rename = "admin_state_up")]
     pub enabled: bool,
-    /// When it last reported; UTC without a time zone.
+    /// When the agent last reported; UTC without a time zone.
     #[serde(default, rename = "heartbeat_timestamp")]
     pub heard: Option<String>,
 }
 
-/// A list of agents.
+/// A response with a list of agents.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Agents {
-    /// The agents, unordered.
+    /// The agents, in no particular order.
     pub agents: Vec<Agent>,
 }
 
-/// Returns the agents of a host. Neutron and Nova use the same host name, because ports are bound by it.
+/// Lists the agents of a host.
+///
+/// A host has the same name in Neutron and Nova, because Neutron binds the ports of instances by it.
 pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }
 
-/// Deletes an agent. A running agent registers itself again.
+/// Deletes an agent from Neutron. An agent that still runs registers itself again.
 pub fn delete_agent(id: &str) -> Call<()> {
     Call::act(Api::Network, HttpMethod::Delete, format!("/v2.0/agents/{}", encode(id)), None)
 }

@@ -6,21 +6,23 @@ use serde_json::json;
 use super::call::encode;
 use super::{Api, Call, Error, HttpMethod};
 
-/// The microversion (2.53, OpenStack Pike): services by UUID, and `block_migration: auto` (2.25).
+/// The microversion of all requests: 2.53 (OpenStack Pike).
+///
+/// It identifies services by UUID. `block_migration: auto` needs 2.25.
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
-/// The header with the microversion (API guide: microversions).
+/// The HTTP header that requests a microversion.
 pub const VERSION_HEADER: &str = "X-OpenStack-Nova-API-Version";
 
-/// The page size of instances and hypervisors.
+/// The number of instances or hypervisors that one response contains at most.
 const PAGE: usize = 200;
 
-/// An API version.
+/// A version of Nova's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The major version.
     pub major: u32,
-    /// The minor version: 2.9 is older than 2.53.
+    /// The minor version. It is a number, not a decimal: 2.9 is older than 2.53.
     pub minor: u32,
 }
 
@@ -30,7 +32,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The versions of Nova's API.
+/// Nova's response that names the API versions it supports.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Versions {
     version: Described,
@@ -38,16 +40,16 @@ pub struct Versions {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Described {
-    /// The newest microversion; empty if microversions are not supported.
+    /// The newest microversion; empty if Nova does not support microversions.
     #[serde(default)]
     version: String,
 }
 
 impl Versions {
-    /// Checks that the required version is supported.
+    /// Checks that Nova supports the microversion of all requests.
     ///
     /// # Errors
-    /// The version is too old.
+    /// Nova is too old.
     pub fn check(&self) -> Result<(), Error> {
         let has = &self.version.version;
         let newest = has
@@ -61,47 +63,48 @@ impl Versions {
     }
 }
 
-/// Queries the supported versions. Nova needs no token for it, but the pipeline of upstream's chart (`conf.paste`)
-/// does.
+/// Queries the API versions that Nova supports.
+///
+/// Nova answers without a token, but the WSGI pipeline of upstream's chart (`conf.paste`) requires one.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
 
-/// A nova-compute service.
+/// A nova-compute service, which runs on each compute host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Service {
-    /// Its UUID.
+    /// The service's UUID.
     pub id: String,
-    /// The host name in Nova.
+    /// The name of the service's host in Nova.
     pub host: String,
-    /// `enabled` or `disabled`: whether the scheduler uses it.
+    /// `enabled` or `disabled`: whether the scheduler places instances there.
     pub status: String,
-    /// `up` or `down`: whether it reports regularly.
+    /// `up` or `down`: whether the service reports regularly.
     pub state: String,
-    /// Why it is disabled.
+    /// Why the service is disabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
-    /// When it last reported or changed; UTC without a time zone.
+    /// When the service last reported or was changed; UTC without a time zone.
     #[serde(default, rename = "updated_at")]
     pub updated: Option<String>,
 }
 
 impl Service {
-    /// Whether the scheduler uses it.
+    /// Whether the scheduler places instances on the service's host.
     pub fn is_enabled(&self) -> bool {
         self.status == "enabled"
     }
 
-    /// Whether it reports regularly.
+    /// Whether the service reports regularly.
     pub fn is_up(&self) -> bool {
         self.state == "up"
     }
 }
 
-/// A list of services.
+/// A response with a list of nova-compute services.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Services {
-    /// The services, unordered.
+    /// The services, in no particular order.
     pub services: Vec<Service>,
 }
 
@@ -110,11 +113,11 @@ pub fn services() -> Call<Services> {
     Call::get(Api::Compute, "/v2.1/os-services?binary=nova-compute".into())
 }
 
-/// Finds the nova-compute of a node.
+/// Finds the nova-compute service of a node.
 ///
-/// Upstream's charts use the node's `hostname --fqdn` as host name (`pod.use_fqdn.compute`, the default). Without a
-/// host of the node's name, the only host with the same first label is used. The case is ignored, because kubelets
-/// convert names to lower case.
+/// Upstream's charts register a host as the node's `hostname --fqdn` (`pod.use_fqdn.compute`, on by default). If no
+/// host has the node's name, the only host with the same first label is used. Upper and lower case are equal, because
+/// kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -122,20 +125,20 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Two different full names do not match.
+            // Two different full names with the same first label are two hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())
     })
 }
 
-/// Disables a nova-compute for the scheduler, with the reason (limited to 255 characters by Nova).
+/// Excludes a nova-compute from scheduling. Nova limits the reason to 255 characters.
 pub fn disable(id: &str, reason: &str) -> Call<()> {
     let reason: String = reason.chars().take(255).collect();
     change(id, json!({"status": "disabled", "disabled_reason": reason}))
 }
 
-/// Enables a nova-compute for the scheduler.
+/// Lets the scheduler use a nova-compute again.
 pub fn enable(id: &str) -> Call<()> {
     change(id, json!({"status": "enabled"}))
 }
@@ -144,27 +147,29 @@ fn change(id: &str, body: serde_json::Value) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Put, format!("/v2.1/os-services/{}", encode(id)), Some(body))
 }
 
-/// Deletes a nova-compute and its host mapping. Nova refuses with 409 while it has instances.
+/// Deletes a nova-compute service and its mapping to a cell.
+///
+/// Nova refuses with 409 while the host has instances.
 pub fn delete_service(id: &str) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
 
-/// An instance.
+/// An instance (a virtual machine).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Server {
-    /// Its UUID.
+    /// The instance's UUID.
     pub id: String,
-    /// Its name.
+    /// The instance's name.
     #[serde(default)]
     pub name: String,
-    /// `ACTIVE`, `MIGRATING`, `SHUTOFF`, `ERROR` …
+    /// The instance's status: `ACTIVE`, `MIGRATING`, `SHUTOFF`, `ERROR` …
     pub status: String,
-    /// The current task.
+    /// What Nova does with the instance now, such as `migrating`.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task: Option<String>,
 }
 
-/// A page of instances.
+/// A response with one page of instances.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Servers {
     /// The instances, in order of creation.
@@ -179,7 +184,9 @@ struct Link {
 }
 
 impl Servers {
-    /// Returns the marker of the next page. The link itself refers to the public endpoint.
+    /// Returns the marker of the next page; `None` on the last page.
+    ///
+    /// Nova's link to the next page is not followed, because it points to the public endpoint.
     pub fn next(&self) -> Option<&str> {
         let more = self.servers_links.iter().any(|link| link.rel == "next");
         self.servers.last().filter(|_| more).map(|server| server.id.as_str())
@@ -199,48 +206,50 @@ pub fn live_migrate(id: &str) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
 }
 
-/// A migration of an instance.
+/// A migration of an instance between hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Migration {
-    /// An increasing number.
+    /// The migration's number; later migrations have higher ones.
     pub id: i64,
-    /// The instance's UUID.
+    /// The UUID of the instance that moves.
     #[serde(rename = "instance_uuid")]
     pub server: String,
-    /// `queued`, `preparing`, `running`, `completed`, `error`, `failed`, `cancelled` …
+    /// The migration's status: `queued`, `preparing`, `running`, `completed`, `error`, `failed`, `cancelled` …
     pub status: String,
-    /// The destination host, once it is chosen.
+    /// The host that the instance moves to, once the scheduler chose it.
     #[serde(default, rename = "dest_compute")]
     pub destination: Option<String>,
 }
 
 impl Migration {
-    /// Whether it failed.
+    /// Whether the migration failed or was cancelled.
     pub fn has_failed(&self) -> bool {
         ["error", "failed", "cancelled"].contains(&self.status.as_str())
     }
 
-    /// Whether it is in progress.
+    /// Whether the migration is still in progress.
     pub fn is_running(&self) -> bool {
         !self.has_failed()
             && !["completed", "done", "finished", "confirmed", "reverted"].contains(&self.status.as_str())
     }
 }
 
-/// A list of migrations.
+/// A response with a list of migrations.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Migrations {
-    /// The migrations, unordered.
+    /// The migrations, in no particular order.
     pub migrations: Vec<Migration>,
 }
 
-/// Lists the live migrations away from a host, including past ones.
+/// Lists the live migrations away from a host, including finished ones.
 pub fn migrations(host: &str) -> Call<Migrations> {
     let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", encode(host));
     Call::get(Api::Compute, path)
 }
 
-/// Lists all migrations to or from a host, including cold ones and evacuations. Nova cannot filter by destination only.
+/// Lists all migrations to or from a host, including cold ones and evacuations.
+///
+/// Nova cannot filter by the destination alone.
 pub fn moves(host: &str) -> Call<Migrations> {
     Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", encode(host)))
 }
@@ -248,7 +257,7 @@ pub fn moves(host: &str) -> Call<Migrations> {
 /// A response with one instance.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ServerResponse {
-    /// The instance.
+    /// The instance that was queried.
     pub server: Server,
 }
 
@@ -257,36 +266,36 @@ pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }
 
-/// A hypervisor. Nova lists only those of hosts that are mapped to a cell.
+/// A hypervisor. Nova lists only the hypervisors of hosts that are mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
-    /// Its UUID.
+    /// The hypervisor's UUID.
     pub id: String,
-    /// Its name in libvirt, usually the full host name.
+    /// The hypervisor's name in libvirt, usually the full host name.
     #[serde(rename = "hypervisor_hostname")]
     pub name: String,
-    /// Its nova-compute.
+    /// The nova-compute service that runs the hypervisor.
     pub service: HypervisorService,
 }
 
-/// The nova-compute of a hypervisor.
+/// The nova-compute service of a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct HypervisorService {
-    /// The host name in Nova.
+    /// The name of the service's host in Nova.
     pub host: String,
 }
 
-/// A page of hypervisors.
+/// A response with one page of hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Hypervisors {
-    /// The hypervisors, unordered.
+    /// The hypervisors, in no particular order.
     pub hypervisors: Vec<Hypervisor>,
     #[serde(default)]
     hypervisors_links: Vec<Link>,
 }
 
 impl Hypervisors {
-    /// Returns the marker of the next page.
+    /// Returns the marker of the next page; `None` on the last page.
     pub fn next(&self) -> Option<&str> {
         let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
         self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())

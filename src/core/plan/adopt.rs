@@ -1,4 +1,4 @@
-//! Adoption of releases that osdpl did not make or upgrade.
+//! Adoption of releases that someone else installed, and the end of managing a release.
 
 use super::step::{Action, Reason, Step, Wait, locked_wait};
 use super::{Context, Policy, State};
@@ -8,20 +8,21 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns the comparison of the newest revision with the desired state; `None` before it was made.
+    /// Returns the comparison of the newest revision with the desired inputs; `None` until it was made.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether a foreign newest revision equals the desired state. It then counts as ours and gets our labels.
+    /// Whether the newest revision, which someone else made, equals the desired state. osdpl then labels it as its own.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
-    /// Returns the step of a release that the spec does not manage any more.
+    /// Returns the step of a release with `managed: false` in the spec.
     ///
-    /// A pending record is unlocked first, then the labels are removed. The release counts as ready in any state.
+    /// If the newest record is pending, osdpl unlocks it first; then it removes its labels. Without labels the release
+    /// counts as ready.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
@@ -33,9 +34,9 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that osdpl never managed.
+    /// Returns the step of a release of which osdpl made no revision.
     ///
-    /// An adoption only labels the record and is therefore allowed while the release is paused.
+    /// An adoption only labels the record, so it is allowed while the release is paused.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {
@@ -62,7 +63,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether a release was adopted and not upgraded since.
+/// Whether osdpl adopted the release and has not upgraded it since.
 pub(super) fn is_adopted(record: &ObservedRelease) -> bool {
     record.catalog.as_deref() == Some(ADOPTED)
 }

@@ -1,4 +1,4 @@
-//! Approval of changes to a running release.
+//! Decides which changes of a running release need approval.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
 
-/// The components that instances depend on, as (application, component).
+/// The components that run on the hosts of instances, as (application, component).
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
-    /// Returns the step of a release whose last operation failed.
+    /// Returns the step of a release whose newest operation failed.
     pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let same = record.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
             true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
-            // A release that was deployed once is running: its change needs the same approval as any other.
+            // A release that was deployed once is running, so its change needs the same approval as after a success.
             false if record.was_deployed => self.change_step(name, release, record),
             false => self.upgrade_step(name, release, Some(record), Reason::Spec),
         }
     }
 
-    /// Returns the step of a release with other inputs than desired: an upgrade, or the wait for its approval.
+    /// Returns the step of a release whose inputs are not the desired ones: an upgrade, or the wait for its approval.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // Instances that run without such settings do not lose anything when the release gets some.
+        // `NO_INSTANCES`: running instances depend on no setting of this release, so new settings cannot break them.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -40,7 +40,7 @@ impl Context<'_> {
             (false, true, true) => Reason::Catalog,
             (false, true, false) => return self.upgrade_step(name, release, Some(record), Reason::Spec),
         };
-        // Adopted releases never change without explicit approval, whatever the spec sets for later changes.
+        // An adopted release changes only after approval, even if the spec has `approval: Automatic`.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
         if !agreed && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
@@ -48,10 +48,11 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the pods that restart because a change splits the `DaemonSets` by node differently.
+    /// Returns the components whose pods restart because values for nodes split the `DaemonSets` differently, with the
+    /// number of pods.
     ///
-    /// Counts the pods of every component that is split now or will be, because the record only shows that the split
-    /// changes.
+    /// Counts all pods of every component that is split now or will be. The record contains only a digest of the split,
+    /// so it does not say which components change.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -74,7 +75,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release whose newest revision someone else made.
+    /// Returns the step of a release whose newest revision someone else made on top of a revision of osdpl.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::selects(&self.policy.repair, name) {
@@ -88,7 +89,7 @@ impl Context<'_> {
     }
 }
 
-/// Describes the `DaemonSets` that instances run under, with their node counts and node selectors.
+/// Describes on how many and which nodes instances run: the `DaemonSets` of libvirt and nova-compute.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());

@@ -1,4 +1,4 @@
-//! Handling of release objects that others edited or deleted.
+//! Decides what to do about drift: objects of a release that someone changed or deleted outside of helm.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -7,29 +7,31 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// The time without a repair after which the count of repairs starts again: twice the longest delay between repairs.
+/// The time without a drift repair after which the number of repairs in a row starts at 0 again.
+///
+/// It is twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
-/// The handling of a release's drift.
+/// What osdpl does about the drift of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftAction {
-    /// The drift is only reported.
+    /// Only report the drift.
     Reported,
-    /// The drift is not repaired, because the release is paused or its namespace is being deleted.
+    /// Do not repair the drift, because the release is paused or its namespace is being deleted.
     Paused,
-    /// The drift came back after a repair: wait until this time.
+    /// Wait until a time, because the drift came back after a repair.
     Backoff {
-        /// The number of repairs in a row.
+        /// The number of repairs in a row so far.
         count: u32,
-        /// When the next repair is due.
+        /// When the next repair may start.
         until: Timestamp,
     },
-    /// The release is applied again.
+    /// Repair the drift now: run helm upgrade with the same inputs.
     Now,
 }
 
 impl Decision {
-    /// Returns when to requeue, if the step or the repair only needs time.
+    /// Returns when the release needs the next pass, if its step or its drift repair waits for a time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         let until = match self.drift_action {
             Some(DriftAction::Backoff { until, .. }) => Some(until),
@@ -39,17 +41,17 @@ impl Decision {
     }
 }
 
-/// Returns the number of repairs in a row, including one that starts now.
+/// Returns the number of drift repairs in a row, counting the one that starts now.
 pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
     let recent = known.filter(|known| now.duration_since(known.last_started_at) < SETTLED);
     recent.map_or(0, |known| known.count).saturating_add(1)
 }
 
 impl Context<'_> {
-    /// Returns the handling of the drift of a release in sync; `None` without known drift.
+    /// Returns what to do about the drift of a release whose inputs are as desired; `None` without drift.
     ///
-    /// A repair that a person requested starts at once. With `drift: Repair` the first repair starts at once, and later
-    /// ones with growing delays while the drift comes back.
+    /// A repair that a person requested starts at once. With `drift: Repair` in the spec, the first repair starts at
+    /// once; if the drift comes back, each further repair waits longer.
     pub(super) fn drift_action(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
         let key = &release.key;
         if release.drift == DriftPolicy::Ignore || self.observed.drifted(key).is_empty() {
@@ -64,9 +66,9 @@ impl Context<'_> {
         })
     }
 
-    /// Whether a release in sync is applied again, because of drift or because a person requested it.
+    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person named it.
     ///
-    /// The annotation value `all` requests this only for releases with drift.
+    /// The annotation value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);

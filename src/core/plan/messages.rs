@@ -1,4 +1,4 @@
-//! The messages for all actions, reasons and waits, in status, events, logs and command line output.
+//! The texts of all actions, reasons and waits. They appear in the status, events, logs and on the command line.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl fmt::Display for Action {
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
             Self::Unlock => formatter.write_str("unlock the record"),
             Self::Adopt { .. } => formatter.write_str("label the record"),
-            Self::Unmanage => formatter.write_str("remove our labels from its records"),
+            Self::Unmanage => formatter.write_str("remove osdpl's labels from its records"),
             Self::Stop => formatter.write_str("stop helm"),
         }
     }
@@ -121,7 +121,7 @@ fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'
         .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
 }
 
-/// Describes a manual operation and its time, as far as the record contains them.
+/// Describes what someone did to the release outside of osdpl and when, as far as the record says so.
 fn by_hand(description: &str, since: Option<Timestamp>) -> String {
     let operation =
         if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };

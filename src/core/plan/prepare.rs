@@ -1,4 +1,4 @@
-//! The checks and preparations before an operation starts.
+//! What is checked and prepared before helm runs for a release: backoff, needs, Jobs to delete, cleanup.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,9 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// Returns the upgrade step of a release, or the reason why it waits; `record` is helm's newest record, if any.
+    /// Returns the step that upgrades or installs a release, or the wait that prevents it.
+    ///
+    /// `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
         &self,
         name: &str,
@@ -41,10 +43,10 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// Returns the step that waits after a failure; `None` if the backoff is over.
+    /// Returns the wait after a failed operation with the same inputs; `None` if there was none or the backoff is over.
     ///
-    /// If a person requested a repair, the manual work is probably done, so the retry starts as soon as after other
-    /// failures.
+    /// A person who requests a repair has probably done the manual work that the failure needs. So the delay is then
+    /// the short one of failures that only need time.
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -57,8 +59,9 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// Returns the leftovers of failed revisions to clean up: after a revision succeeded, and before the next
-    /// operation, because helm then drops old records.
+    /// Returns the cleanup of objects that failed revisions left behind.
+    ///
+    /// It runs when a later revision succeeded, and before each operation, because helm then drops old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -86,11 +89,11 @@ impl Context<'_> {
     }
 }
 
-/// Returns the Jobs to delete before an upgrade; `None` if they are not known yet.
+/// Returns the Jobs that osdpl must delete before an upgrade; `None` until the newest record's body was read.
 ///
-/// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
-/// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
-/// are taken from helm's record, because they differ between chart versions.
+/// Plain Jobs are deleted because they are immutable. Hook Jobs are deleted only if images change. Helm replaces hook
+/// Jobs itself, but only after it changed the workloads: new pods would find the old `db-sync` complete and start on an
+/// old database schema. The hook Jobs come from helm's record, because they differ between chart versions.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
@@ -103,28 +106,31 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
     Some(jobs)
 }
 
-/// Whether we made the newest revision and its images are the desired ones. On revisions of others the label is only
-/// inherited.
+/// Whether osdpl made the newest revision with the desired images.
+///
+/// On a revision that someone else made, helm copied the label with the images from an earlier revision, so it says
+/// nothing.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
-/// Returns the first and the longest delay in seconds; `None` if a retry cannot succeed. The delay doubles with each
-/// failure in a row.
+/// Returns the shortest and the longest delay before a retry in seconds; `None` if a retry cannot succeed.
+///
+/// The delay doubles with each failure in a row.
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // Every attempt writes all objects of the release and adds a revision, so retries are rare. They never stop,
-        // because no watch reports that a person deleted the object or raised the quota.
+        // Retries are rare, because every attempt writes all objects of the release and adds a revision. They never
+        // stop, because no watch reports that a person deleted the immutable object or raised the quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }
 }
 
-/// Returns the delay after `count` failures in a row, plus up to a quarter of jitter.
+/// Returns the delay after `count` failures in a row, with up to a quarter added as jitter.
 ///
-/// The jitter is derived from the release name and the count, so that equal inputs give the same plan.
+/// The jitter is a digest of the release's name and the count: a plan must depend only on its inputs.
 pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: RetryCondition) -> Option<SignedDuration> {
     let (first, longest) = retry_delay_range(fix)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);

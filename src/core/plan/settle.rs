@@ -1,4 +1,4 @@
-//! Readiness of a release in sync: its workloads, the Jobs of its revision, and its API if that is probed.
+//! Decides whether a release with the desired inputs is ready: its workloads, the Jobs of its revision, and its API.
 
 use super::Step;
 use crate::api::{ComponentHealth, REPAIR};
@@ -7,9 +7,9 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
-/// Whether a component of release `key` is available to its dependents.
+/// Whether a component of release `key` is available, so that releases that need it can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // Values for single nodes can leave a DaemonSet without nodes, while others run on its nodes.
+    // With values for single nodes, a component has several DaemonSets, and one of them may select no node.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -20,7 +20,7 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
-/// Returns the step of a release in sync: ready, or the list of what is not ready yet.
+/// Returns the step of a release with the desired inputs: ready, or the list of what is not ready yet.
 pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
     let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
@@ -42,8 +42,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // A Job that does not exist was complete before helm recorded the revision as deployed, or is a plain Job that
-        // is still to be created.
+        // A hook Job that does not exist was complete, because helm recorded the revision as deployed. A plain Job that
+        // does not exist will still be created.
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
@@ -55,17 +55,20 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
-/// Whether the workload is a `DaemonSet` without nodes. It is ignored unless the release requires its component.
+/// Whether the workload is a `DaemonSet` that selects no node.
+///
+/// It counts only if the release must provide its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the workload is ready. A missing node only degrades it: in large clusters some node is usually down.
+/// Whether the workload is ready. A node that is down only degrades it: in large clusters some node usually is.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }
 
-/// Whether the workload only misses the pods of the batch that is being replaced, and none of them is stuck.
+/// Whether a rollout explains why the workload is not ready: only pods of the batch being replaced are missing, and no
+/// pod is stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
     let daemons = DaemonSetGroup { namespace: namespace.clone(), component: component.clone() };
@@ -75,7 +78,7 @@ fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
         && observed.rolling_batches.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
-/// Formats a workload with its ready pods and the reason why it is not ready.
+/// Describes a workload that is not ready: its component, its ready pods and the reason.
 fn describe(workload: &Workload) -> String {
     let health = health::assess(workload);
     let reason = if health.reason.is_empty() { String::new() } else { format!(": {}", health.reason) };

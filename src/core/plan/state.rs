@@ -1,4 +1,4 @@
-//! The states that a release can be in.
+//! The states of a release that a step is decided from.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -6,38 +6,41 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record of a foreign helm process counts as a lock. No operation of the upstream charts takes
-/// longer without a new record.
+/// How long a pending record that osdpl did not make counts as locked by a running helm process.
+///
+/// Helm does not say whether that process still runs. No operation of the upstream charts takes longer without a new
+/// record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
-/// The state of one release.
+/// The state of one release, which decides its step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
     /// Helm has no record of it.
     Absent,
-    /// A helm process of ours is running for it.
+    /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
-    /// Another process has locked it, until the given time if the lock expires.
+    /// Another process runs helm for the release. The time is when osdpl considers that process dead; `None` means
+    /// never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
-    /// An interrupted operation left it pending.
+    /// The helm process that made the newest record ended early and left it pending.
     Abandoned(&'a ObservedRelease),
-    /// An uninstall was started and not finished.
+    /// Someone started to uninstall the release, and helm did not finish.
     Uninstalling(&'a ObservedRelease),
-    /// Our newest operation failed.
+    /// The newest operation failed, and osdpl had started it.
     Failed(&'a ObservedRelease),
-    /// Deployed by us with other inputs than desired.
+    /// osdpl made the newest revision, with other inputs than desired.
     OutOfDate(&'a ObservedRelease),
-    /// Deployed by us with the desired inputs.
+    /// osdpl made the newest revision, with the desired inputs.
     InSync(&'a ObservedRelease),
-    /// Managed by us, but someone else made the newest revision.
+    /// osdpl made an earlier revision, but someone else made the newest one.
     Foreign(&'a ObservedRelease),
-    /// Never managed by us.
+    /// osdpl made no revision of the release.
     Unmanaged(&'a ObservedRelease),
-    /// Its newest record cannot be decoded.
+    /// The newest record cannot be decoded. Contains the reason.
     Undecodable(&'a str),
 }
 
-/// Classifies a release; `wanted` is `None` if it is no longer desired.
+/// Finds the state of a release; `wanted` is `None` if the release is no longer desired.
 pub fn classify<'a>(
     wanted: Option<&DesiredRelease>,
     key: &ReleaseKey,
@@ -52,11 +55,11 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // A revision without our labels, made on top of ours, is as foreign as one that inherited the labels.
+        // The newest revision has no attempt label: someone else made it, on top of a revision of osdpl or without one.
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
-    // A foreign upgrade inherits our labels and a rollback restores old ones. The revision is ours only if the attempt
-    // label names it.
+    // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this
+    // revision only if the attempt label names its number.
     let ours = attempt.revision == record.revision;
     match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => match (ours, attempt.owner) {
@@ -72,7 +75,7 @@ pub fn classify<'a>(
             }
         },
         Status::Uninstalling => State::Uninstalling(record),
-        // With --keep-history an uninstalled release still has records; an install is possible on top of them.
+        // `helm uninstall --keep-history` leaves records. Helm can install the release again on top of them.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

@@ -1,4 +1,4 @@
-//! The step for each state.
+//! Decides the step of a release from its state.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -11,160 +11,164 @@ use crate::release::{Cleanup, Status, Verb};
 /// The decision about one release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The release's identity.
+    /// The namespace and name of the release.
     pub key: ReleaseKey,
-    /// The operation to start, or the reason to wait.
+    /// The operation to start, or the reason why none starts.
     pub step: Step,
-    /// The leftovers of failed revisions to clean up before the step.
+    /// The leftovers of failed revisions to remove before the step; `None` if there are none.
     pub cleanup: Option<Cleanup>,
-    /// The handling of drift; `None` without drift.
+    /// What to do about drift; `None` without drift.
     pub drift_action: Option<DriftAction>,
 }
 
-/// The next step of a release.
+/// What osdpl does next with a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Start an operation.
+    /// Start an operation, for this reason.
     Do(Action, Reason),
-    /// Start nothing, for this reason.
+    /// Start no operation and wait, for this reason.
     Wait(Wait),
-    /// In sync, but these workloads and Jobs are not ready yet, one line each.
+    /// The release has the desired inputs and is not ready yet. Contains one line for each workload, Job or probe that
+    /// is not ready.
     Settling(Vec<String>),
-    /// In sync and ready.
+    /// The release has the desired inputs and is ready, or osdpl has nothing to do with it.
     Ready,
 }
 
 /// An operation for `osdpl-operator` to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `helm upgrade --install`, after deleting these Jobs.
+    /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
-        /// The Jobs to delete first: plain Jobs are immutable, and hook Jobs of the previous revision must not be
-        /// mistaken for new ones.
+        /// The names of the Jobs. Plain Jobs are immutable, and a complete hook Job of the previous revision would let
+        /// new pods start too early.
         delete_jobs: Vec<String>,
     },
-    /// `helm uninstall`.
+    /// Run `helm uninstall`.
     Uninstall {
-        /// Whether hooks are skipped.
+        /// Whether helm uninstalls without running hooks.
         skip_hooks: bool,
     },
-    /// Unlock the record of an interrupted operation.
+    /// Mark the pending record of an interrupted operation as failed, so that helm accepts the next operation.
     Unlock,
-    /// Remove our labels from the release's records, which leaves it unmanaged.
+    /// Remove osdpl's labels from the release's records, so that the release is no longer managed.
     Unmanage,
-    /// Add our labels to a record that someone else made.
+    /// Add osdpl's labels to a record that someone else made.
     Adopt {
-        /// Whether it equals the desired state; otherwise it is out of date afterwards.
+        /// Whether the revision equals the desired state. If not, the labels say that it was adopted, and an upgrade
+        /// follows.
         in_sync: bool,
     },
-    /// Stop the running helm process: its inputs are outdated and it cannot succeed.
+    /// Stop the running helm process, because its inputs are outdated and it cannot succeed, or because a person
+    /// requested to skip its hook.
     Stop,
 }
 
-/// The reason for an operation.
+/// Why osdpl starts an operation on a release, or why the operation needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is not installed.
+    /// The release is not installed.
     Install,
     /// The spec, or an input that it refers to, changed.
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Settings that running instances depend on changed. Contains the hosts of the instances.
+    /// Settings that running instances depend on changed. Contains the nodes that run instances, as text.
     Instances(String),
-    /// The `DaemonSets` are split by node differently. Contains the components whose pods are recreated, each with the
+    /// Values for nodes split the `DaemonSets` differently. Contains the components whose pods restart, each with the
     /// number of nodes.
     Split(Vec<(Component, i32)>),
-    /// The last attempt failed.
+    /// The last attempt failed. Contains the number of failures in a row.
     Retry(u32),
-    /// A person requested a repair.
+    /// A person requested a repair with an annotation.
     Repair,
-    /// Others changed its objects, and the spec sets `drift: Repair`.
+    /// Someone changed objects of the release outside of helm, and the spec sets `drift: Repair`.
     Drift,
-    /// It is no longer desired.
+    /// The release is no longer desired.
     NotDesired,
     /// An uninstall was started and not finished.
     Unfinished,
-    /// An interrupted operation left this status.
+    /// An interrupted operation left the record in this status.
     Abandoned(Status),
-    /// The spec does not manage it any more.
+    /// The spec sets `managed: false` for the release.
     Unmanaged,
-    /// A foreign revision equals the desired state.
+    /// Someone else made the newest revision, and it equals the desired state.
     Matches,
-    /// A person requested its adoption.
+    /// A person requested the adoption of the release.
     AdoptRequested,
-    /// It was adopted and differs from the desired state.
+    /// The release was adopted, and its inputs differ from the desired ones.
     Adopted,
     /// The desired state changed while helm runs. With the hook that helm waits for, and the hook's problem.
     Superseded(Option<String>),
 }
 
-/// Why a release waits.
+/// Why osdpl does nothing with a release now: what the release waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wait {
-    /// For these components to become available.
+    /// The release waits for these components to become available.
     Needs(Vec<Component>),
-    /// For our own helm process.
+    /// The operator runs helm for the release, and waits for its end.
     Helm {
-        /// Its operation.
+        /// What helm does: an upgrade or an uninstall.
         verb: Verb,
-        /// Whether it is queued for a free slot, or for CPUs that other helm processes use to render.
+        /// Whether helm has not started yet, because other helm processes use all slots or the CPUs for rendering.
         queued: bool,
-        /// The hook that it waits for, with its problem.
+        /// The hook that helm waits for, with its problem.
         hook: Option<String>,
     },
-    /// For a foreign helm process, or for another operator process that is running.
+    /// The record is locked by a helm process that someone else started, or by another operator process that runs.
     Locked {
-        /// When the lock expires, if it does. No watch reports that.
+        /// When osdpl stops waiting, because the helm process is then considered dead. No watch reports that time.
         until: Option<Timestamp>,
-        /// The holder.
+        /// Which process holds the lock, for the status.
         message: String,
     },
-    /// For approval.
+    /// A person must approve the change first. Contains the reason for the change.
     Approval(Reason),
-    /// For the backoff after a failure.
+    /// The last operation failed, and the time until the next try is not over.
     Backoff {
-        /// When it ends.
+        /// When the next try starts.
         until: Timestamp,
         /// The number of failures in a row.
         count: u32,
-        /// The failure.
+        /// The error of the last failure.
         message: String,
     },
-    /// For the spec, or an object that it refers to, to be fixed.
+    /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
     Blocked {
-        /// The reason of the condition.
+        /// The reason for the condition in the status.
         reason: String,
         /// What happened, where and why, and what to do.
         message: String,
     },
-    /// For `paused` to be removed.
+    /// The spec pauses the cloud or the release.
     Paused,
-    /// For the spec to be fixed: a refused spec is not applied.
+    /// A person must fix the spec first. Nothing of a refused spec is applied.
     Refused,
-    /// For its release record to be read, which decides what is deleted before the operation.
+    /// The body of the newest record was not read yet. It names the hook Jobs that osdpl deletes before the upgrade.
     ReleaseRecord,
-    /// For these dependent releases to be removed.
+    /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
-    /// For a person to decide about a foreign revision.
+    /// A person must decide about the newest revision, which someone else made on top of a revision of osdpl.
     Foreign {
-        /// The revision.
+        /// The revision that someone else made.
         revision: i64,
         /// Helm's description of the operation (`Rollback to 1`); empty before the record was read.
         description: String,
-        /// When the record was created.
+        /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// For a person to decide about a release that osdpl never managed, with the comparison if it is known.
+    /// A person must decide about the release, of which osdpl made no revision. Contains its comparison with the
+    /// desired state, if known.
     Unmanaged(Option<ComparisonResult>),
-    /// For a person to inspect a record that cannot be decoded.
+    /// A person must inspect the newest record, which cannot be decoded. Contains the reason.
     Undecodable(String),
-    /// The namespace is being deleted.
+    /// The namespace of the release, named here, is being deleted, so nothing can start in it.
     Terminating(String),
 }
 
 impl Step {
-    /// Returns when to requeue, if the wait only needs time.
+    /// Returns when the wait ends, if it ends at a certain time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
@@ -189,7 +193,7 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While paused, not even labels are written, unless a person requested the adoption.
+            // While paused, osdpl writes not even labels. Only an adoption that a person requested was decided above.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -207,7 +211,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that is no longer desired.
+    /// Returns the step of a release that is no longer desired, for each state.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -228,9 +232,10 @@ impl Context<'_> {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// Returns the step of a release that is no longer desired: its uninstall, or the reason why that waits.
+    /// Returns the step of a release that is no longer desired and exists: its uninstall, or what the uninstall waits
+    /// for.
     ///
-    /// Helm uninstalls a release in any status, also a pending one, so the record is not unlocked first.
+    /// The record is not unlocked first: helm uninstalls a release even if its record is pending.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
@@ -245,16 +250,19 @@ impl Context<'_> {
         Step::Do(self.uninstall(name, key), Reason::NotDesired)
     }
 
-    /// Returns the uninstall operation. It skips hooks in a namespace that is being deleted, because no Job starts
+    /// Returns the uninstall operation.
+    ///
+    /// It skips hooks if a person requested that, or if the namespace is being deleted, because no hook Job starts
     /// there.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
     }
 
-    /// Returns the step while a helm process runs.
+    /// Returns the step of a release that the operator runs helm for.
     ///
-    /// Helm is stopped only if its inputs are outdated, it cannot succeed, and another operation can start instead.
+    /// Helm is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its
+    /// stead. When the cloud is deleted, outdated inputs suffice.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
@@ -270,7 +278,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
-    /// Whether another operation could start after helm was stopped. If not, helm is not stopped.
+    /// Whether another operation could start if helm were stopped now. If not, helm keeps running.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
@@ -280,7 +288,7 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for, with its problem, and whether it cannot succeed.
+    /// Returns the hook that helm waits for with its problem, and whether the hook cannot succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

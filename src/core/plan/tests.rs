@@ -107,7 +107,7 @@ fn requeues_for_expiring_locks_only() {
         fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
-    assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports the expiry");
+    assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports that the lock expires");
     assert_eq!(locked(3, Liveness::Alive), None);
 }
 
@@ -155,9 +155,9 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
         let record = fixture.observed.releases.get_mut(&key()).unwrap();
         (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
     };
-    assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
+    assert_eq!(step_of(&unapproved), continues, "the next upgrade would wait for approval");
     let unwanted = |fixture: &mut Fixture| drop(fixture.desired.releases.remove("store"));
-    assert_eq!(step_of(&unwanted), continues, "its uninstall would wait for approval");
+    assert_eq!(step_of(&unwanted), continues, "the uninstall of store would wait for approval");
     let deleting = |fixture: &mut Fixture| {
         fixture.desired.releases.clear();
         fixture.policy.deleting = true;
@@ -210,7 +210,7 @@ fn approval_holds_until_target_is_reached() {
     let fixture = fixture.with(|fixture| fixture.policy.approved = Some(hash));
     assert!(fixture.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
     let fixture = fixture.with_release("store", observed_release(Status::Deployed));
-    assert_eq!(fixture.describe_step("front"), "waits for store/server", "still approved");
+    assert_eq!(fixture.describe_step("front"), "waits for store/server", "the approval still holds");
 }
 
 #[test]
@@ -245,11 +245,11 @@ fn deletes_hook_jobs_only_if_images_change() {
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
     assert_eq!(hooks(Some("images"), |_| {}), without);
     assert_eq!(hooks(Some("others"), |_| {}), with);
-    assert_eq!(hooks(None, |_| {}), with, "a record without the images label");
+    assert_eq!(hooks(None, |_| {}), with, "without the label, the images of the revision are unknown");
     assert_eq!(
         hooks(Some("images"), |record| record.status = Status::Failed),
         without,
-        "the Jobs belong to the failed attempt"
+        "the failed attempt had the same images"
     );
     let foreign = |record: &mut ObservedRelease| {
         record.attempt.as_mut().unwrap().revision = 2;
@@ -291,7 +291,11 @@ fn cleans_up_failed_revisions() {
         };
         fixture.observed.failures.insert(ReleaseKey::new("openstack", "store"), failed);
     };
-    assert_eq!(cleaned_up(Status::Failed, waits), None, "helm drops no record before the next attempt");
+    assert_eq!(
+        cleaned_up(Status::Failed, waits),
+        None,
+        "no upgrade starts during the backoff, so helm drops no record"
+    );
     let leaves = |fixture: &mut Fixture| {
         fixture.desired.releases.clear();
         fixture.policy.deleting = true;

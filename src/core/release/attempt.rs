@@ -1,4 +1,4 @@
-//! The identity of one helm run, stored as a label of the record that it makes.
+//! The identity of one run of helm. osdpl stores it as a label of the record that helm makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,15 @@ use std::str::FromStr;
 /// The maximum length of a label value in Kubernetes.
 const LABEL_VALUE_MAX: usize = 63;
 
-/// The maximum length of `instance` that leaves room for any number and revision: 63 − "-4294967295" − "-v4294967295".
+/// The maximum length of the name of an operator process in a label.
+///
+/// The rest is for the largest number and revision: 63 − "-4294967295" − "-v4294967295".
 pub const INSTANCE_MAX: usize = 40;
 
-/// The identity of one attempt to make a revision: `<instance>-<number>-v<revision>`, a valid label value.
+/// Identifies one attempt to make a revision. As a label value: `<instance>-<number>-v<revision>`.
 ///
-/// It includes the revision, because helm copies labels: an upgrade by someone else inherits osdpl's labels, and a
-/// rollback restores old ones. An attempt only proves who made the revision that it names.
+/// It names the revision, because helm copies labels: an upgrade by someone else copies osdpl's labels, and a rollback
+/// restores old ones. So an attempt only proves who made the revision that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -21,11 +23,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Creates the `number`th attempt of the operator process `instance` (≤ 40 characters of `[A-Za-z0-9._-]`,
-    /// alphanumeric at both ends) to make `revision`.
+    /// Creates the identity of an attempt to make `revision`.
+    ///
+    /// `instance` names the operator process: at most 40 characters of `[A-Za-z0-9._-]`, a letter or digit at both
+    /// ends. `number` counts the attempts of that process.
     ///
     /// # Errors
-    /// Fails if the instance does not fit into a label.
+    /// `instance` does not fit into a label.
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {
@@ -40,22 +44,22 @@ impl Attempt {
         Ok(Self { instance: instance.to_owned(), number, revision })
     }
 
-    /// Creates an attempt for an instance that is known to be valid.
+    /// Creates the identity of an attempt without checking `instance`, which the caller knows to be valid.
     pub fn trusted(instance: &str, number: u32, revision: u32) -> Self {
         Self { instance: instance.to_owned(), number, revision }
     }
 
-    /// Returns the operator process that made it.
+    /// Returns the name of the operator process that made the attempt.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Returns the sequence number within that process.
+    /// Returns the number of the attempt, counted by its operator process.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the revision that it was to make.
+    /// Returns the revision that the attempt was to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }
@@ -67,13 +71,13 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A text that is not an attempt.
+/// A text that is not the label value of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
-    /// The text.
+    /// The text that was parsed.
     pub text: String,
-    /// The reason.
+    /// Why the text is not an attempt.
     pub why: &'static str,
 }
 
@@ -93,7 +97,7 @@ impl FromStr for Attempt {
     }
 }
 
-/// Parses a number in its canonical form; osdpl never writes `+1` or `01`.
+/// Parses a number without sign and leading zeros, as osdpl writes it: not `+1` or `01`.
 fn canonical(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }

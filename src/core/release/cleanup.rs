@@ -1,13 +1,13 @@
-//! Finds the leftovers of failed revisions.
+//! Finds the objects that failed revisions left behind.
 //!
-//! A helm upgrade removes objects of the last *deployed* revision that the new revision does not have. Objects that
-//! only a failed revision had are never removed, because no later upgrade compares with it. The records have all
-//! information to clean up: for every failed revision without a later deployed one, the leftovers are the objects that
-//! neither the newest revision nor the deployed one below it has.
+//! An upgrade by helm removes the objects of the last *deployed* revision that the new revision does not have. It never
+//! removes objects that only a *failed* revision had. osdpl finds them in the records: for a failed revision without a
+//! later deployed one, the leftovers are the objects that neither the newest revision nor the last deployed one before
+//! it has.
 //!
-//! helm keeps three records, so a third attempt drops the record of the first failure. Therefore the cleanup runs both
-//! after a successful operation and before every upgrade, even if the operator is killed in between. A label on the
-//! failed record marks it as done, so no state is needed in memory, and a restart does not read the records again.
+//! osdpl lets helm keep three records, so the third attempt drops the record of the first failure. Therefore the
+//! cleanup runs after a successful operation and also before every upgrade. A label on the failed record says that its
+//! cleanup is done, so a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -15,36 +15,37 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
-/// helm's annotation that forbids removal; its value is trimmed and compared in lower case.
+/// helm's annotation that forbids the removal of an object. Helm trims its value and ignores the case.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
-/// Kinds that are never cleaned up, because no revision could restore their data.
+/// Kinds whose objects are never removed, because no later revision could restore their data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
 /// One revision in a release's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastRevision {
-    /// The revision.
+    /// The number of the revision.
     pub revision: u32,
-    /// The status.
+    /// Helm's status of the revision.
     pub status: Status,
-    /// Whether its leftovers have been removed.
+    /// Whether the objects that the revision left behind have been removed.
     pub cleaned_up: bool,
 }
 
-/// The revisions to compare: objects of `revisions` that no revision in `kept` has are leftovers.
+/// The revisions to compare in a cleanup: objects of `revisions` that no revision in `kept` has are leftovers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// Revisions that may have left objects behind.
+    /// The failed or replaced revisions that may have left objects behind.
     pub revisions: BTreeSet<u32>,
-    /// Revisions whose objects belong to the release; the newest is always included.
+    /// The revisions whose objects stay. The newest revision is always one of them.
     pub kept: BTreeSet<u32>,
-    /// The newest revision; the result is invalid once there is a newer one.
+    /// The newest revision when the cleanup was decided. With a newer one, the cleanup must be decided again.
     pub newest: u32,
 }
 
-/// Returns the cleanup that is due now, from a history in any order; `None` if there is none, or if an operation is
-/// running.
+/// Returns the cleanup that is due now; `None` if there is none, or if an operation is running.
+///
+/// The order of `history` does not matter.
 pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let base = base(history, newest);
@@ -55,14 +56,16 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
-    // The next upgrade compares with the deployed revision, so helm removes its objects itself.
+    // If the newest revision failed, the objects of the deployed one are kept: helm compares the next upgrade with it
+    // and removes them itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
 }
 
-/// Returns the cleanup that is due before an uninstall, which removes only the objects of the newest revision, and then
-/// all records.
+/// Returns the cleanup that is due before an uninstall.
+///
+/// Helm's uninstall removes only the objects of the newest revision, and then all records.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
@@ -76,20 +79,23 @@ pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     (!cleanup.revisions.is_empty()).then_some(cleanup)
 }
 
-/// Returns the newest revision, if its operation has ended.
+/// Returns the newest revision; `None` while an operation runs or if it was interrupted.
 fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     let newest = history.iter().max_by_key(|past| past.revision)?;
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// Returns the last deployed revision before the newest. Earlier failures were already cleaned up after its success.
+/// Returns the last revision before the newest that helm deployed.
+///
+/// Failures before it were cleaned up when it succeeded.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of a failed revision that may be removed according to the release's own manifests: no revision
-/// in `kept` has them, and nothing forbids it.
+/// Returns the objects of a failed revision that are leftovers according to the manifests of its release.
+///
+/// No revision in `kept` has such an object, and neither its kind nor an annotation forbids the removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -98,11 +104,13 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether the objects of a revision of the release `theirs` include `object`, which is in a manifest of the release
-/// `ours`. Hooks count as well.
+/// Whether `objects`, of a revision of the release `theirs`, include `object`, which is in a manifest of
+/// the release `ours`.
 ///
-/// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds the
-/// namespace in a manifest is ignored.
+/// Objects of hooks count as well.
+///
+/// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, a
+/// namespace in the manifest means nothing.
 pub fn has_object(
     objects: &Objects,
     theirs: &ReleaseKey,
@@ -125,7 +133,7 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether an object in the cluster was created by helm for this release and may be deleted.
+/// Whether helm created an object in the cluster for this release, and it may be removed.
 pub fn is_leftover(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let policy = metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION));
     let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
@@ -150,7 +158,7 @@ mod tests {
         text.split(", ").map(past).collect()
     }
 
-    /// Formats a result as `of - kept`.
+    /// Formats a cleanup as the numbers of its revisions and of the kept ones: `1+2 - 3`.
     fn format_cleanup(cleanup: Option<Cleanup>) -> String {
         let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
         cleanup.map_or_else(String::new, |cleanup| format!("{} - {}", list(cleanup.revisions), list(cleanup.kept)))
@@ -161,29 +169,33 @@ mod tests {
         for (text, now, before_uninstall) in [
             ("1 deployed", "", ""),
             ("1 superseded, 2 deployed", "", ""),
-            // One failure, then a success.
+            // A revision failed, and the next one succeeded: the objects of the failed one are leftovers.
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),
-            // The newest failed: helm compares the next revision with the deployed one; an uninstall compares with
-            // none.
+            // The newest revision failed. The next upgrade removes objects of the deployed one itself, but an uninstall
+            // does not.
             ("1 deployed, 2 failed", "", "1 - 2"),
-            // A second failure: the next attempt drops the first one from the history.
+            // Two revisions failed in a row. The next attempt drops the record of the first, so it is cleaned up now.
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // An install that fails twice has no deployed revision; a success marks the last failure as superseded.
+            // An install failed twice, or before it succeeded. No revision was deployed before.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
-            // Failures before an earlier success were already cleaned up.
+            // Failures before an earlier success were cleaned up after that success.
             ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
-            // A running or interrupted operation: the result is not certain.
+            // An operation runs or was interrupted, so there is no cleanup.
             ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
             ("2 failed, 3 uninstalling", "", ""),
         ] {
             assert_eq!(format_cleanup(pending_cleanup(&history(text))), now, "{text}");
-            assert_eq!(format_cleanup(cleanup_before_uninstall(&history(text))), before_uninstall, "{text}, leaving");
+            assert_eq!(
+                format_cleanup(cleanup_before_uninstall(&history(text))),
+                before_uninstall,
+                "{text}, before an uninstall"
+            );
         }
         assert_eq!((pending_cleanup(&[]), cleanup_before_uninstall(&[])), (None, None));
     }
@@ -226,15 +238,19 @@ mod tests {
         assert_eq!(orphan_names(&failed, &[]), ["bin", "extra"]);
         assert_eq!(orphan_names(&failed, &[manifest(&[object("ConfigMap", Some("cloud"), "bin")])]), ["extra"]);
         assert_eq!(orphan_names(&failed, &[manifest(&[object("ConfigMap", Some("edge"), "bin")])]), ["bin", "extra"]);
-        assert_eq!(orphan_names(&failed, &[manifest(&[]), manifest(&failed)]), [""; 0], "any kept revision counts");
+        assert_eq!(
+            orphan_names(&failed, &[manifest(&[]), manifest(&failed)]),
+            [""; 0],
+            "one kept revision has the objects"
+        );
         let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec(), server_side: true };
-        assert_eq!(orphan_names(&failed, &[hooks]), [""; 0], "the objects became hooks");
+        assert_eq!(orphan_names(&failed, &[hooks]), [""; 0], "the kept revision has the objects as hooks");
         let mut other_version = object("Deployment", None, "extra");
         other_version.api_version = "apps/v1beta1".into();
         assert_eq!(
             orphan_names(&failed, &[manifest(&[other_version])]),
             ["bin"],
-            "another API version of the same object"
+            "the kept revision has the Deployment in another API version"
         );
     }
 
@@ -274,7 +290,7 @@ mod tests {
         };
         let ours = [(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")];
         assert!(is_leftover(&metadata(&ours), &keystone()));
-        assert!(!is_leftover(&ObjectMeta::default(), &keystone()), "created by hand");
+        assert!(!is_leftover(&ObjectMeta::default(), &keystone()), "helm did not create the object");
         assert!(!is_leftover(
             &metadata(&[(RELEASE_NAME_ANNOTATION, "glance"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")]),
             &keystone()

@@ -1,7 +1,7 @@
-//! Decoding of the payload in a record's Secret.
+//! Decodes the payload in a record's Secret.
 //!
-//! base64, gzip and JSON are decoded as streams. The chart with its templates, which is most of a record, is skipped
-//! and never held in memory.
+//! base64, gzip and JSON are decoded as streams. Most of a record is the chart with its templates; they are skipped and
+//! never held in memory.
 
 use std::io::{self, BufReader, Read};
 
@@ -16,17 +16,20 @@ use serde_json::{Map, Value};
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
 
-/// The maximum unpacked size of a payload. A large real one has 1.5 MB (neutron); etcd's limit keeps the packed form
-/// under 1 MiB.
+/// The maximum size of an unpacked payload in bytes.
+///
+/// The largest real ones have 1.5 MB (neutron). Packed, a payload is smaller than 1 MiB, the limit of etcd.
 pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 
-/// The start of gzip data with deflate as method; other payloads were stored uncompressed by old versions of helm.
+/// The first bytes of gzip data (with the method deflate).
+///
+/// A payload without them was stored uncompressed by an old version of helm.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
-/// The value of `apply_method` for objects that the API server applied.
+/// The value of a record's field `apply_method` if helm used server-side apply.
 const SERVER_SIDE: &str = "ssa";
 
-/// A payload that cannot be read. The caller adds the location.
+/// Why a payload cannot be read. The caller adds which Secret contains it.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Not base64, not gzip, or cut off.
@@ -35,13 +38,13 @@ pub enum DecodeError {
          or delete it if an older revision is good"
     )]
     Damaged(io::Error),
-    /// It unpacks to more than any release needs.
+    /// The payload unpacks to more bytes than any release needs.
     #[error(
         "the release record unpacks to more than {} MiB, which no release does; it is not read further: find out what \
          wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,
-    /// It is valid JSON or YAML, but not a release.
+    /// The payload is unpacked, but its content is not a release.
     #[error(
         "the release record does not hold a release: {0}; nothing is done to the release: restore the secret from a \
          backup, or delete it if an older revision is good"
@@ -49,10 +52,12 @@ pub enum DecodeError {
     NoRelease(String),
 }
 
-/// Decodes `data.release` of a record's Secret (after Kubernetes' own base64), except for chart files and manifest.
+/// Decodes `data.release` of a record's Secret, except for the chart's files and the manifest.
+///
+/// `payload` is what remains after the base64 of Kubernetes.
 ///
 /// # Errors
-/// Fails if the payload is not a release.
+/// The payload is not a release record.
 pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     let wire: Wire = json(payload)?;
     Ok(Record {
@@ -70,20 +75,20 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     })
 }
 
-/// Decodes only the status and the hooks, which are polled while an operation runs.
+/// Decodes only the status and the hooks of a record, which the operator polls while helm runs.
 ///
 /// # Errors
-/// Fails if the payload is not a release.
+/// The payload is not a release record.
 pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> {
     let wire: HooksWire = json(payload)?;
     let status = wire.info.status.parse().map_err(|error| DecodeError::NoRelease(format!("info.status: {error}")))?;
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the objects of a revision: those of its manifest, and those of its hooks.
+/// Decodes the objects of a revision without their contents: those of its manifest and those of its hooks.
 ///
 /// # Errors
-/// Fails if the payload is not a release.
+/// The payload is not a release record.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
@@ -99,10 +104,12 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     })
 }
 
-/// Decodes the full objects of a revision, first those of the manifest, then those of the hooks. Contains secrets.
+/// Decodes the objects of a revision with all fields: first those of its manifest, then those of its hooks.
+///
+/// The objects contain secrets.
 ///
 /// # Errors
-/// Fails if the payload is not a release.
+/// The payload is not a release record.
 pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
@@ -111,14 +118,14 @@ pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Decode
     Ok(read.map_err(DecodeError::NoRelease)?.concat())
 }
 
-/// Decodes the JSON of a payload while unpacking it.
+/// Decodes the JSON of a payload, unpacking it as a stream.
 pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
     let mut unpacked = unpack(payload)?;
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {
         _ if unpacked.limit() == 0 => DecodeError::TooLarge,
         serde_json::error::Category::Io | serde_json::error::Category::Eof => DecodeError::Damaged(error.into()),
-        // serde quotes the invalid value, which may be a secret, so report only line and column.
+        // serde quotes the invalid value, which may be a secret, so the message contains only line and column.
         serde_json::error::Category::Syntax => DecodeError::NoRelease(describe("not JSON", &error)),
         serde_json::error::Category::Data => {
             DecodeError::NoRelease(describe("a field has the wrong type or is missing", &error))
@@ -130,7 +137,7 @@ fn describe(what: &str, error: &serde_json::Error) -> String {
     format!("{what} at line {}, column {}", error.line(), error.column())
 }
 
-/// Unpacks the base64 and gzip layers.
+/// Removes the layers base64 and, if there is one, gzip from a payload.
 pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, DecodeError> {
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];

@@ -5,32 +5,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The path of a field, with items of lists as `[]` (`spec.template.spec.containers[].image`), and how often it is set.
+/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets it.
+///
+/// Items of lists are `[]`.
 pub type Field = (Arc<str>, u16);
 
-/// All distinct paths in memory. Releases share most of them, and thousands of objects with their own copies would need
-/// megabytes.
+/// Every distinct path that is in memory.
+///
+/// Releases share most paths; with a copy per object, thousands of objects would need megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
-/// A set of shared paths.
+/// A set of field paths that several records share.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Returns the paths that all records share, after dropping unused ones.
+/// Returns the shared paths, after removing those that no record uses any more.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
     paths
 }
 
-/// Top-level fields that the API server writes itself or turns into other fields.
+/// Top-level fields that do not stay as the manifest sets them: the API server writes `status` and moves `stringData`.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
-/// The only number that counts as set if it is 0.
+/// The only field whose value 0 counts as set.
 const REPLICAS: &str = "spec.replicas";
 
-/// Returns the fields that an object's manifest sets outside of its metadata. Nulls do not count, nor do empty, false
-/// or zero values, which the API server may drop.
+/// Returns the fields that a manifest sets in an object, except for metadata.
+///
+/// Null, empty, false and zero values do not count, because the API server may drop such fields.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

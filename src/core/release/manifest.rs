@@ -1,4 +1,4 @@
-//! The objects in a rendered manifest: their identity and the names of the fields that they set, without the contents.
+//! The objects in a rendered manifest: their identity and which fields they set, without the contents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,39 +10,39 @@ use serde_json::{Map, Value};
 use super::RESOURCE_POLICY_ANNOTATION;
 use super::fields::{Field, Paths, fields, paths};
 
-/// An object that belongs to a revision.
+/// An object that a revision consists of, without its contents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
-    /// Such as `batch/v1`.
+    /// The API version: `batch/v1`.
     pub api_version: String,
-    /// Such as `Job`.
+    /// The kind: `Job`.
     pub kind: String,
-    /// The namespace in the manifest; `None` means the release's namespace, or a kind without namespaces.
+    /// The namespace in the manifest. `None` means the namespace of the release, or that objects of the kind have none.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Whether `helm.sh/resource-policy: keep` forbids its removal.
+    /// Whether the annotation `helm.sh/resource-policy: keep` forbids helm to remove the object.
     pub keep: bool,
-    /// The number of pods, if it is set: `spec.replicas`.
+    /// The number of pods that the manifest sets in `spec.replicas`.
     pub replicas: Option<i64>,
-    /// Whether it is deleted automatically: a Job with `spec.ttlSecondsAfterFinished`.
+    /// Whether Kubernetes deletes the object after a time: a Job with `spec.ttlSecondsAfterFinished`.
     pub expires: bool,
-    /// The fields that it sets outside of its metadata.
+    /// The fields that the manifest sets in the object, except for metadata.
     pub fields: Vec<Field>,
 }
 
-/// The start of a document for helm (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
+/// The start of a line at which helm starts the next document (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
-/// One document of a manifest.
+/// One YAML document of a manifest: an object, or a list of objects.
 #[derive(Default)]
 struct Head {
     api_version: String,
     kind: String,
     metadata: Metadata,
-    /// The objects of `kind: List` and similar kinds.
+    /// The objects in a document of the kind `List`, or a kind such as `ConfigMapList`.
     items: Option<Vec<Head>>,
-    /// All other fields, of any shape.
+    /// The top-level fields that have no field of their own here, of any type.
     rest: Map<String, Value>,
 }
 
@@ -84,8 +84,10 @@ impl<'de> Deserialize<'de> for Head {
     }
 }
 
-/// Returns every object in `text`, in order. One unreadable document is an error for the whole text, because a
-/// comparison of revisions would count its objects as removed.
+/// Returns every object in a manifest, in its order, without contents.
+///
+/// One unreadable document is an error for the whole manifest: a comparison of revisions would count its objects as
+/// removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
@@ -97,10 +99,10 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     Ok(found)
 }
 
-/// Returns every full object in `text`, in order: output of helm, or content of a record. Contains secrets.
+/// Returns every object in a manifest, in its order, with all fields. They contain secrets.
 ///
 /// # Errors
-/// Returns the document that can't be read, without quoting it.
+/// A document is not YAML. The error names its template and line and does not quote it.
 pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -114,7 +116,7 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(found)
 }
 
-/// Whether a kind contains other objects: `List` and similar kinds.
+/// Whether objects of a kind contain other objects: `List`, `ConfigMapList`.
 fn is_list(kind: &str) -> bool {
     kind.ends_with("List")
 }
@@ -144,20 +146,22 @@ fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
 }
 
 fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
-    // helm's YAML parser takes the last of two equal keys, and charts rely on it (hook annotations after a user's).
+    // Of two equal keys helm's YAML parser takes the last, and charts rely on it: they write their hook annotations
+    // after those of the user.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(document, options).map_err(|error| {
-        // The text around the error may be secret, so report only its location.
+        // The text around the error may be a secret, so the message contains only its location.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
         format!("its manifest holds a document of {source} that is not YAML at line {line}")
     })
 }
 
-/// Splits a text like helm: at every line that *begins* with three dashes, whatever follows them.
+/// Splits a manifest into documents like helm: at every line that *begins* with three dashes, even if text follows
+/// them.
 fn documents(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in text.trim_start().split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! The metadata of a record without its payload, and the release that an object belongs to.
+//! The metadata of a record, which is readable without the payload, and the release that an object belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use super::{
     RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
-/// The identity of a release within the cluster.
+/// Identifies a release within the Kubernetes cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReleaseKey {
     /// The namespace of the release and its records.
     pub namespace: String,
-    /// The release's name.
+    /// The name of the release in helm.
     pub name: String,
 }
 
@@ -33,15 +33,15 @@ impl fmt::Display for ReleaseKey {
     }
 }
 
-/// The origin of a revision, determined by its attempt label.
+/// Who made a revision, according to the attempt label of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// osdpl, in this attempt: the label names this revision.
+    /// osdpl made the revision in this attempt: the label names the revision.
     Ours(Attempt),
-    /// Someone else: the label was copied from another revision by an upgrade (helm merges the previous labels) or a
-    /// rollback (helm restores the labels of the target).
+    /// Someone else made the revision, and helm copied the label from another one: an upgrade merges the labels of the
+    /// previous revision, a rollback restores those of its target.
     Inherited(Attempt),
-    /// Someone else, and no earlier revision was made by osdpl.
+    /// Someone else made the revision, and osdpl made no revision before it.
     Foreign,
 }
 
@@ -51,53 +51,57 @@ pub enum RevisionOrigin {
 /// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMeta {
-    /// The release.
+    /// The release that the record belongs to.
     pub release: ReleaseKey,
     /// The revision, from 1.
     pub revision: u32,
-    /// The status.
+    /// Helm's status of the revision.
     pub status: Status,
-    /// The origin.
+    /// Who made the revision.
     pub origin: RevisionOrigin,
-    /// The digest of its inputs, as in [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the catalogue's part of the inputs, from [`CATALOG_LABEL`]; meaningful only for
+    /// [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
-    /// The catalogue name of the release, as in [`RELEASE_LABEL`]; valid whoever made the revision.
+    /// The release's name in the catalogue, from [`RELEASE_LABEL`]; valid whoever made the revision.
     pub catalog_name: Option<String>,
-    /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the release's images, from [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub images: Option<String>,
-    /// The digest of settings that running instances depend on, as in [`INSTANCES_LABEL`]; meaningful only for
+    /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for
+    /// The digest of how the release's `DaemonSets` are split by node, from [`SPLIT_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub split: Option<String>,
-    /// Whether the leftovers of this revision have been removed, as in [`CLEANED_UP_LABEL`].
+    /// Whether the objects that this failed revision left behind have been removed, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
-    /// The uid of the record. A release that was removed and installed again starts at revision 1 with another uid.
+    /// The uid of the record's Secret. A release that was uninstalled and installed again starts at revision 1 with
+    /// another uid.
     pub uid: Option<String>,
-    /// The resource version, as a precondition for rewriting the record.
+    /// The resource version of the record's Secret: the precondition of a write, so that helm's own write is not lost.
     pub resource_version: Option<String>,
 }
 
-/// A Secret that has the type of a helm record but is none.
+/// A Secret that has the type of a helm record but whose name or labels are wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
      inspect it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
 )]
 pub struct MalformedRecord {
-    /// `namespace/name` of the Secret.
+    /// The Secret, as `namespace/name`.
     pub secret: String,
-    /// The reason.
+    /// What is wrong with the Secret.
     pub why: String,
 }
 
 impl RecordMeta {
-    /// Reads a record's metadata. Like helm, it trusts the labels; the Secret's name must agree with them.
+    /// Reads the metadata of a record's Secret.
+    ///
+    /// Like helm, it trusts the labels; the name of the Secret must agree with them.
     ///
     /// # Errors
     /// Returns the Secret, and the label that is missing or wrong.
@@ -132,14 +136,15 @@ impl RecordMeta {
         })
     }
 
-    /// Returns the name of the Secret with the record.
+    /// Returns the name of the Secret that contains the record.
     pub fn secret_name(&self) -> String {
         format!("sh.helm.release.v1.{}.v{}", self.release.name, self.revision)
     }
 }
 
-/// Returns the current record: the one with the highest revision, whatever its status. A failed upgrade leaves the
-/// previous revision `deployed`, but the failed one is current.
+/// Returns the current record of a release: the one with the highest revision, whatever its status.
+///
+/// After a failed upgrade the previous revision is still `deployed`, but the failed revision is the current one.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }
@@ -150,8 +155,9 @@ pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 /// helm's annotation on every object that is not a hook: the namespace of the release.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
 
-/// Returns the release that an object belongs to, by the annotations that helm writes on all objects except hooks
-/// (helm: `action.checkOwnership`).
+/// Returns the release that an object belongs to, from helm's annotations (helm: `action.checkOwnership`).
+///
+/// Helm does not write them on the objects of hooks.
 pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
     let annotations = metadata.annotations.as_ref()?;
     Some(ReleaseKey::new(annotations.get(RELEASE_NAMESPACE_ANNOTATION)?, annotations.get(RELEASE_NAME_ANNOTATION)?))
@@ -183,15 +189,16 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Returns the origin of a revision.
+    /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label that osdpl did not write is an error and not "foreign", because fencing must never guess.
+    /// An attempt label that osdpl cannot have written is an error. To treat the record as someone else's could unlock
+    /// it while its helm process still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),
             Some(Ok(attempt)) if attempt.revision() == revision => Ok(RevisionOrigin::Ours(attempt)),
             Some(Ok(attempt)) => Ok(RevisionOrigin::Inherited(attempt)),
-            Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} is not ours: {error}")),
+            Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} was not written by osdpl: {error}")),
         }
     }
 }
@@ -249,7 +256,7 @@ mod tests {
     fn is_cleaned_up_only_if_the_label_names_the_revision() {
         assert!(!read(&RECORD).unwrap().cleaned_up);
         assert!(read(&with(&[(CLEANED_UP_LABEL, "10")])).unwrap().cleaned_up);
-        assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().cleaned_up, "inherited");
+        assert!(!read(&with(&[(CLEANED_UP_LABEL, "9")])).unwrap().cleaned_up, "helm copied the label from revision 9");
     }
 
     #[test]
@@ -284,7 +291,7 @@ mod tests {
             (with(&[("version", "0")]), "its label \"version\" is \"0\""),
             (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
             (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
-            (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is not an attempt of osdpl"),
+            (with(&[(ATTEMPT_LABEL, "mine")]), "was not written by osdpl: \"mine\" is not an attempt of osdpl"),
         ];
         for (labels, why) in cases {
             let error = read(&labels).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The types of the payload, as far as osdpl needs it.
+//! The types of a record's payload: the fields that osdpl reads.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use serde_json::Value;
 
 use super::{Object, Status};
 
-/// One revision of a release, without its chart's files and its rendered manifest.
+/// One revision of a release, without the files of its chart and the rendered manifest.
 #[derive(Clone, PartialEq)]
 pub struct Record {
-    /// The release's name.
+    /// The name of the release.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the release.
     pub namespace: String,
-    /// The revision.
+    /// The number of the revision.
     pub version: u32,
-    /// The values that helm was given for this revision, including nulls. They contain secrets.
+    /// The values that helm was given for this revision, with explicit nulls. They contain secrets.
     pub config: Value,
-    /// The status.
+    /// Helm's status of the revision.
     pub status: Status,
-    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets, so scrub it
-    /// before showing it.
+    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets: scrub it before
+    /// you show it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,
     /// When this revision was made.
     pub last_deployed: Option<Timestamp>,
-    /// The hooks with their progress.
+    /// The hooks of the chart, each with its progress.
     pub hooks: Vec<Hook>,
-    /// The chart.
+    /// The name and version of the chart.
     pub chart: Chart,
-    /// Whether the API server applied the objects (`ssa`) or helm did (`csa`, or unset by helm 3).
+    /// Whether helm used server-side apply (`ssa`); if false, client-side apply (`csa`, or unset by helm 3).
     pub server_side: bool,
 }
 
@@ -52,64 +52,64 @@ impl fmt::Debug for Record {
     }
 }
 
-/// The chart of a revision.
+/// The chart that a revision was rendered from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Chart {
-    /// Its name.
+    /// The chart's name.
     pub name: String,
-    /// Its version.
+    /// The chart's version.
     pub version: String,
-    /// The version of the application.
+    /// The version of the application that the chart installs.
     pub app_version: String,
 }
 
-/// A hook: an object that helm creates at a certain event and waits for.
+/// A hook: an object that helm creates at an event such as `post-upgrade`. Helm waits until a Job or Pod completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
-    /// The object's name.
+    /// The name of the hook's object.
     pub name: String,
-    /// The object's kind.
+    /// The kind of the hook's object.
     pub kind: String,
-    /// The template of the object.
+    /// The template that the object was rendered from.
     pub path: String,
-    /// The weight; hooks of one event run by weight, then by name.
+    /// The hook's weight. Helm runs the hooks of an event in the order of weight, then name.
     pub weight: i64,
-    /// The events.
+    /// The events at which helm runs the hook.
     #[serde(deserialize_with = "list_or_null")]
     pub events: Vec<Event>,
-    /// When helm deletes the object. Empty means [`DeletePolicy::BeforeHookCreation`].
+    /// When helm deletes the hook's object. An empty list means [`DeletePolicy::BeforeHookCreation`].
     #[serde(deserialize_with = "list_or_null")]
     pub delete_policies: Vec<DeletePolicy>,
-    /// The run in this revision; `None` if it has not started.
+    /// The run of the hook in this revision; `None` until helm starts it.
     #[serde(deserialize_with = "last_run")]
     pub last_run: Option<LastRun>,
 }
 
 impl Hook {
-    /// Whether it runs at an event.
+    /// Whether helm runs the hook at an event.
     pub fn runs_at(&self, event: Event) -> bool {
         self.events.contains(&event)
     }
 
-    /// Whether helm waits for the object to complete; for other kinds it only needs to exist.
+    /// Whether helm waits until the hook's object completes. Objects of other kinds only need to exist.
     pub fn completes(&self) -> bool {
         matches!(self.kind.as_str(), "Job" | "Pod")
     }
 
-    /// Whether helm removes an existing object of that name before it creates this one.
+    /// Whether helm deletes an existing object of the hook's name before it creates the new one.
     pub(crate) fn replaces_its_predecessor(&self) -> bool {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// Returns the phase of its last run; [`Phase::Unknown`] if it has not started.
+    /// Returns the progress of the hook's last run; [`Phase::Unknown`] until helm starts it.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }
 }
 
-/// The events of helm's hooks (helm: `HookEvent`).
+/// The events at which helm runs hooks (helm: `HookEvent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names are self-explanatory")]
@@ -123,7 +123,7 @@ pub enum Event {
     PreRollback,
     PostRollback,
     Test,
-    /// An event of a later helm version.
+    /// An event that only later versions of helm have.
     #[serde(other)]
     Other,
 }
@@ -136,7 +136,7 @@ pub enum DeletePolicy {
     HookSucceeded,
     HookFailed,
     BeforeHookCreation,
-    /// A policy of a later helm version.
+    /// A delete policy that only later versions of helm have.
     #[serde(other)]
     Other,
 }
@@ -145,58 +145,61 @@ pub enum DeletePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LastRun {
-    /// When helm created the object.
+    /// When helm created the hook's object.
     #[serde(deserialize_with = "time")]
     pub started_at: Option<Timestamp>,
-    /// When helm stopped waiting for the object.
+    /// When helm stopped waiting for the hook's object.
     #[serde(deserialize_with = "time")]
     pub completed_at: Option<Timestamp>,
-    /// The progress.
+    /// How far the run got.
     pub phase: Phase,
 }
 
 /// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm writes the end of a hook only when the next hook starts or the operation ends, so a hook is `Running` for a
-/// moment after its end.
+/// helm writes the end of a hook only when the next hook starts or the operation ends. So the phase stays `Running` for
+/// a moment after the hook ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
-    /// helm waits for it.
+    /// helm waits for the hook's object.
     Running,
-    /// It completed.
+    /// The hook's object completed.
     Succeeded,
-    /// It failed, or took longer than the timeout.
+    /// The hook's object failed, or did not complete within the timeout.
     Failed,
-    /// helm has not started it, or lost track.
+    /// helm has not started the hook, or does not know its progress.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// The objects of a revision.
+/// The objects that a revision consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// The objects of the manifest.
+    /// The objects of the manifest, without hooks.
     pub manifest: Vec<Object>,
-    /// The objects of the hooks, which helm leaves behind on uninstall.
+    /// The objects of the hooks. Helm leaves them behind on uninstall.
     pub hooks: Vec<Object>,
-    /// Whether the API server applied them (`ssa`) or helm did.
+    /// Whether helm used server-side apply; if false, client-side apply.
     pub server_side: bool,
 }
 
-/// Normalizes a missing run: helm 4 writes `{"phase": ""}` for a hook that never ran, helm 3 also writes empty times.
+/// Deserializes the run of a hook; `None` if the hook never ran.
+///
+/// For such a hook helm 4 writes `{"phase": ""}`, and helm 3 also writes empty times.
 fn last_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LastRun>, D::Error> {
     let run = Option::<LastRun>::deserialize(deserializer)?.unwrap_or_default();
     Ok((run != LastRun::default()).then_some(run))
 }
 
-/// Deserializes a list; Go writes a nil slice as `null`.
+/// Deserializes a list that may be `null`: Go writes an empty list that was never set as `null`.
 fn list_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Deserializes a time of helm: RFC 3339, or `""` or Go's zero time for none. Unreadable times count as none, because
-/// they are only for display and must not make a record undecodable.
+/// Deserializes a time of helm: RFC 3339; `""` and Go's zero time mean none.
+///
+/// An unreadable time also counts as none: times are only displayed, and must not make a record undecodable.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let zero = |text: &String| text.starts_with("0001-01-01T00:00:00");

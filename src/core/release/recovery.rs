@@ -1,30 +1,31 @@
-//! The recovery of a release after the helm run that made its newest record died.
+//! Recovers a release whose newest record was made by a helm process that died.
 
 use super::{Event, Hook, Phase, Status};
 
-/// The next step of a recovery.
+/// What to do about a record whose helm process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing to do: the next upgrade (or install) works.
+    /// Do nothing: helm accepts the next upgrade or install.
     Nothing,
-    /// Mark the record failed, so that the next upgrade works.
+    /// Mark the record as failed, so that helm accepts the next upgrade.
     RewriteFailed,
-    /// Delete the record, so that the release is installed again with its pre-install hooks. If the record were marked
-    /// failed, later runs would be upgrades and always skip them.
+    /// Delete the record, so that helm installs the release again and runs its pre-install hooks. With a record marked
+    /// as failed, helm would upgrade instead and never run them.
     DeleteRecord {
-        /// Existing objects of pre-install hooks that helm does not replace. With server-side apply they are no
-        /// problem, but an install by helm 3, or with client-side apply, fails because of them. Delete them first,
-        /// unless they have received data meanwhile, such as the keys of a cloud.
+        /// The existing objects of pre-install hooks that helm does not replace. An install by helm 3 or with
+        /// client-side apply fails because of them; server-side apply accepts them. Delete them first, unless they have
+        /// received data meanwhile, such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
-    /// Uninstall again: helm refuses to upgrade a release that was being uninstalled.
+    /// Uninstall again: helm refuses to upgrade a release whose uninstall was interrupted.
     Uninstall,
 }
 
-/// Returns the next step for a record in `status` with these hooks; `exists` checks whether a hook's object is in the
-/// cluster.
+/// Returns what to do about a record in `status` with these hooks.
 ///
-/// Call this only after fencing, when the helm run is known to be dead. `exists` is called only for pre-install hooks.
+/// `exists` tells whether the object of a hook is in the cluster. It is called only for pre-install hooks.
+///
+/// Call this only if the helm process that made the record is known to be dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
@@ -39,8 +40,8 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A Job must have completed; other objects only need to exist. A hook that helm deletes after its success does not
-    // exist any more, but its phase is recorded.
+    // A hook's Job must have completed; an object of another kind only needs to exist. Helm may delete the object of a
+    // hook that succeeded, but the record still has the phase.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn recovers_only_locked_releases() {
-        let never = |_: &Hook| -> bool { panic!("checked an object that does not matter") };
+        let never = |_: &Hook| -> bool { panic!("asked for the object of a hook although the status decides alone") };
         let hooks = [hook("Secret", "keys", Event::PreInstall, Phase::Unknown)];
         for (status, expected) in [
             (Status::Unknown, Recovery::Nothing),

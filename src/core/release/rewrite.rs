@@ -1,8 +1,8 @@
-//! Unlocks a record whose helm run is dead.
+//! Unlocks a release whose newest record is pending because its helm process died.
 //!
-//! helm refuses every operation while the newest record is pending, and it reads the status from the payload: changing
-//! only the label unlocks nothing. So the payload is rewritten. Everything else in it is preserved byte by byte:
-//! unknown fields, the notation of numbers, the chart.
+//! helm refuses every operation while the newest record is pending. It reads the status from the payload, so a change
+//! of the label alone unlocks nothing, and osdpl rewrites the payload. Everything else in the payload is preserved byte
+//! by byte: unknown fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,16 +18,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::decode::{UNPACKED_MAX, unpack};
 use super::{DecodeError, SECRET_KEY, Status};
 
-/// A JSON object whose values keep their notation.
+/// A JSON object whose values stay as they are written.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the payload with `info.status` `failed` and a new description; the rest is unchanged.
+/// Returns the payload of a record with the status `failed` and another description; the rest is unchanged.
 ///
-/// The caller must store it with PUT and the `resourceVersion` that it read, so that the write fails if a helm
-/// process is still alive and writes the record, too.
+/// The caller must store it with PUT and the `resourceVersion` that it read. If the helm process is still alive and
+/// writes the record too, the PUT fails.
 ///
 /// # Errors
-/// Fails if the payload is not a record.
+/// The payload is not a release record.
 fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
@@ -41,11 +41,12 @@ fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Dec
     pack(&record)
 }
 
-/// Rewrites a record's Secret with [`mark_payload_failed`] and its `status` label. Name and `resourceVersion` are
-/// unchanged.
+/// Marks the record in a Secret as failed: in the payload ([`mark_payload_failed`]) and in the label `status`.
+///
+/// The Secret's name and `resourceVersion` are unchanged.
 ///
 /// # Errors
-/// Fails if the Secret has no record.
+/// The Secret does not contain a record.
 pub fn mark_secret_failed(mut secret: Secret, description: &str) -> Result<Secret, DecodeError> {
     let data = secret.data.get_or_insert_default();
     let payload = data
@@ -73,7 +74,7 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
     to_raw_value(value).map_err(|error| DecodeError::NoRelease(format!("it cannot be written again: {error}")))
 }
 
-/// Packs a record like helm: JSON, gzip with best compression (the record must stay below etcd's limit), base64.
+/// Packs a record like helm: JSON, gzip, base64. The best compression keeps the Secret below its maximum size.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;

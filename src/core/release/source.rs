@@ -1,4 +1,4 @@
-//! The source of a revision: the values that helm was given, and the chart with its defaults. Both are in the record.
+//! The source of a revision: the values that helm was given, and the chart with its defaults. A record contains both.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::decode::json;
 use super::{Chart, DecodeError};
 use osdpl_values::{Values, canonical, digest, normalize_numbers};
 
-/// The folder of a chart's templates.
+/// The folder of a chart that contains its templates.
 const TEMPLATES: &str = "templates/";
 
-/// The source of a revision. Contains secrets.
+/// What a revision was rendered from: values and chart. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct RevisionSource {
-    /// The values that helm was given, including nulls.
+    /// The values that helm was given, with explicit nulls.
     pub config: Values,
-    /// The chart.
+    /// The name and version of the chart.
     pub chart: Chart,
-    /// The chart's `values.yaml`; helm adds the defaults of dependencies under their names.
+    /// The defaults of the chart's `values.yaml`. Helm adds the defaults of dependencies under their names.
     pub defaults: Values,
-    /// The fingerprint of the chart, see [`chart_fingerprint`].
+    /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,
 }
 
@@ -52,7 +52,7 @@ struct Template {
 /// Decodes the source of a revision from `data.release` of its Secret.
 ///
 /// # Errors
-/// Fails if the payload is not a release.
+/// The payload is not a release record.
 pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     let wire: Wire = json(payload)?;
     let chart = wire.chart.unwrap_or_default();
@@ -74,10 +74,10 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Computes the fingerprint of a chart from the parts that a record contains: its own templates and defaults.
+/// Returns a digest of a chart, computed from what a record contains of it: its own templates and defaults.
 ///
-/// Dependencies are not recorded; `dependencies` are the names under which helm adds their defaults. `files` must be
-/// sorted by path.
+/// A record does not contain the chart's dependencies. `dependencies` are the names under which helm adds their
+/// defaults, which do not count. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -88,7 +88,7 @@ pub fn chart_fingerprint<'a>(
     without_nulls(&mut own);
     normalize_numbers(&mut own);
     let mut parts = vec![canonical(&Value::Object(own))];
-    // helm ignores files that begin with a dot when it loads a folder, but not in an archive.
+    // Skip files whose name begins with a dot: helm loads them from an archive but not from a folder.
     let is_template = |path: &str| path.strip_prefix(TEMPLATES).is_some_and(|name| !name.starts_with('.'));
     for (path, content) in files.filter(|(path, _)| is_template(path)) {
         parts.push(path.to_owned());
@@ -99,13 +99,13 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls: a null default is the same as none, and a record may or may not contain it.
+/// Removes nulls. A null default means the same as no default, and a record may lack it.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
 }
 
-/// Returns the names under which a chart's metadata includes other charts.
+/// Returns the names under which a chart includes other charts, from the metadata in its `Chart.yaml`, and `global`.
 pub fn dependency_names(metadata: &Value) -> Vec<String> {
     let named = |dependency: &Value| {
         let name = dependency["alias"].as_str().filter(|alias| !alias.is_empty());
@@ -139,7 +139,7 @@ mod tests {
         let defaults: Values = serde_json::from_value(json!({"a": {"b": 1}})).unwrap();
         let files = [("Chart.yaml", b"x".as_slice()), ("templates/a.yaml", b"kind: A")];
         let same = chart_fingerprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
-        assert_eq!(source.fingerprint, same, "same fingerprint as from the chart's files");
+        assert_eq!(source.fingerprint, same, "the chart's files give the same fingerprint");
         let other = [("templates/a.yaml", b"kind: B".as_slice())];
         assert_ne!(source.fingerprint, chart_fingerprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
     }

@@ -1,23 +1,23 @@
-//! helm's status of a revision.
+//! Helm's status of a revision.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The status of one revision, as in a record's `status` label and `info.status` (helm: `pkg/release/common`).
+/// Helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// helm does not know the status.
+    /// Helm does not know the status.
     #[default]
     Unknown,
-    /// The revision is running.
+    /// Helm applied the revision successfully, and no later one replaced it.
     Deployed,
-    /// The release was uninstalled and its history kept.
+    /// Helm uninstalled the release and kept its records.
     Uninstalled,
     /// A later revision replaced it.
     Superseded,
-    /// The operation failed.
+    /// The operation that made the revision failed.
     Failed,
-    /// The release is being uninstalled; pre-delete hooks may be running.
+    /// Helm uninstalls the release; pre-delete hooks may be running.
     Uninstalling,
     /// A first install is running or was interrupted.
     PendingInstall,
@@ -28,7 +28,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// All statuses.
+    /// All statuses that helm 3 and helm 4 write.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
         Self::Deployed,
@@ -41,7 +41,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// Returns the text in the record.
+    /// Returns the text of the status in a record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -56,7 +56,7 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses other operations on the release ("another operation is in progress").
+    /// Whether helm refuses another operation on the release with "another operation is in progress".
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }

@@ -1,18 +1,18 @@
-//! The verbs of helm.
+//! The operations of helm that osdpl runs.
 
 use std::fmt;
 
 /// What helm does with a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// `helm upgrade`, also for a first install.
+    /// `helm upgrade --install`, also for a first install.
     Upgrade,
     /// `helm uninstall`.
     Uninstall,
 }
 
 impl Verb {
-    /// Returns the subcommand of helm, also for metrics, events and users.
+    /// Returns the name of the operation, in commands, metrics, events and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Upgrade => "upgrade",

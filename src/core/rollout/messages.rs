@@ -1,4 +1,4 @@
-//! The messages for all states of a rollout, in status, events and command line output.
+//! The messages for all states of a rollout. They appear in the status, events and on the command line.
 
 use std::fmt;
 

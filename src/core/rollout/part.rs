@@ -1,4 +1,4 @@
-//! A component of the data plane: its `DaemonSets`, its desired release and its previous status.
+//! One component of the data plane in a rollout: its `DaemonSets`, its desired release and its previous status.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -9,10 +9,10 @@ use crate::observed::{DaemonSetGroup, RolloutPods, Workload};
 use crate::plan::{Step, Wait};
 use osdpl_values::{Path, get};
 
-/// The value path of the update strategy of `DaemonSets` (helm-toolkit's `kubernetes_upgrades_daemonset`).
+/// The path of the value that sets the update strategy of `DaemonSets` (helm-toolkit: `kubernetes_upgrades_daemonset`).
 const STRATEGY: [&str; 5] = ["pod", "lifecycle", "upgrades", "daemonsets", "pod_replacement_strategy"];
 
-/// A component of a release whose `DaemonSets` are rolled out.
+/// A component whose `DaemonSets` osdpl rolls out, with what a pass knows about it.
 pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
@@ -20,11 +20,11 @@ pub(super) struct Part<'a> {
     pub(super) rolling: Option<&'a RolloutPods>,
     pub(super) before: Option<&'a RolloutStatus>,
     pub(super) counts: PodCounts,
-    /// Whether its newest revision is approved.
+    /// Whether the newest template of the component is approved.
     pub(super) approved: bool,
 }
 
-/// Returns the components with `OnDelete`, in rollout order.
+/// Returns the components whose `DaemonSets` have the strategy `OnDelete`, in the order of the catalogue.
 pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
     let named = input.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
@@ -33,7 +33,7 @@ pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // The objects of a release that was just unmanaged do not show it yet.
+    // A release that the spec or osdpl does not manage has no rollouts, even if its `DaemonSets` still have `OnDelete`.
     let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = input
         .observed
@@ -69,16 +69,17 @@ impl Part<'_> {
         DaemonSetGroup { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
     }
 
-    /// Whether anything must be replaced or is being replaced.
+    /// Whether pods of the component are outdated or an approved rollout is not finished.
     pub(super) fn is_active(&self) -> bool {
         let is_active = |status: &RolloutStatus| status.phase.is_active() && status.approved;
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
-    /// Whether the spec or a person approved this revision, or a person approved the change that led to it.
+    /// Whether the component's newest template is approved: by the spec, or by a person, who may have approved the
+    /// inputs before.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
-            // An approval by the spec ends with the setting.
+            // An approval that came from the spec ends when the spec changes that setting.
             let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };
@@ -87,13 +88,13 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the status to keep after a completed rollout.
+    /// Returns the status to keep once the rollout is complete; `None` if there was no rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// Returns the next status. The previous status is kept while too little is observed.
+    /// Returns the next status of the rollout. While pods are not observed yet, it is the previous status.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,
@@ -132,17 +133,19 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm runs for a release, or is about to.
+/// Whether helm runs for a release or will run as soon as its needs are met.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether the values of a release select `OnDelete`, with which Kubernetes does not replace outdated pods.
+/// Whether the values of a release select the update strategy `OnDelete`.
+///
+/// With `OnDelete`, Kubernetes does not replace outdated pods.
 pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }
 
-/// Whether a component of a release is rolled out, according to its desired values.
+/// Whether osdpl rolls out a component of a release, according to the desired values.
 pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> bool {
     uses_on_delete(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
 }

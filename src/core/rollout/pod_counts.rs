@@ -1,4 +1,4 @@
-//! Counts the pods of a component.
+//! Counts the pods of a component in a rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,47 +7,47 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::Input;
 use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 
-/// How long a new pod may take to become ready. It is enough to pull large images.
+/// How long a new pod may take until it is ready. This is enough to pull large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
-/// The reason for a lost node whose pod was replaced.
+/// The message for a node that became `NotReady` when its pod was replaced.
 const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
-/// The counted pods of a component.
+/// The numbers of pods of a component, and the pods and nodes that the next step depends on.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
-    /// Whether the controllers observed the newest templates.
+    /// Whether Kubernetes' controller has seen the newest templates of all `DaemonSets`.
     pub(super) observed: bool,
-    /// The number of nodes that should have a pod.
+    /// The number of nodes that should run a pod of the component.
     pub(super) total: i32,
-    /// The number of nodes without a pod of the newest template, according to the controllers.
+    /// The number of nodes without a pod of the newest template, from the status of the `DaemonSets`.
     pub(super) stale_count: i32,
-    /// The newest revisions of its `DaemonSets`, joined; empty if one of them is unknown.
+    /// The newest template revisions of all `DaemonSets` of the component, joined; empty if one of them is unknown.
     pub(super) revision: String,
-    /// The number of pods of the newest revision.
+    /// The number of pods made from the newest template, without those that are being deleted.
     pub(super) fresh: i32,
-    /// The number of ready pods of the newest revision.
+    /// The number of ready pods made from the newest template.
     pub(super) ready: i32,
-    /// When the last of them became ready.
+    /// When the last of the ready new pods became ready.
     pub(super) last: Option<Timestamp>,
-    /// The nodes whose pods are being replaced, with what their pods wait for, if it is known.
+    /// The nodes whose pods are being replaced, each with what its pod waits for; empty if that is unknown.
     pub(super) batch: BTreeMap<String, String>,
-    /// The number of nodes without a pod, unscheduled pods included.
+    /// The number of nodes that should have a pod but have none. Pods that are not scheduled yet count as missing.
     pub(super) missing: i32,
-    /// The number of pods on nodes that their `DaemonSet` does not select. They would not be recreated.
+    /// The number of pods on nodes that their `DaemonSet` does not select. Kubernetes would not recreate such a pod.
     pub(super) misplaced: i32,
-    /// The first node with an unhealthy new pod, and the reason.
+    /// The first node whose new pod is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// When the first of the starting pods counts as failed.
+    /// When the first of the starting pods counts as unhealthy, because it took too long.
     pub(super) start_deadline: Option<Timestamp>,
-    /// The outdated pods, in eviction order.
+    /// The outdated pods in the order of their eviction.
     pub(super) stale: Vec<DaemonPod>,
-    /// The `NotReady` nodes with an outdated pod.
+    /// The nodes that have an outdated pod and are `NotReady`.
     pub(super) skipped: BTreeSet<String>,
 }
 
 impl PodCounts {
-    /// Counts the pods. `batch` contains the nodes of the batch in the previous status.
+    /// Counts the pods of these `DaemonSets`. `batch` contains the nodes of the batch in the previous status.
     pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
@@ -65,17 +65,18 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // A pod that is being deleted still exists: its node is in the batch.
+        // The node of a pod that is being deleted is already counted in the batch, so it is not counted as missing too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // A pod on a node that is not selected must not make up for a pod that is missing on another node.
+        // The number of pods alone is not enough: a pod on a node that is not selected could hide that another node has
+        // none.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
         counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
-        // Pods that are not ready are replaced first.
+        // Pods that are not ready are evicted first, because their nodes lose nothing.
         counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         counts
     }
@@ -84,7 +85,8 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // The node was ready before its pod was replaced, which may be the reason.
+            // The node was ready when its pod was evicted. It became `NotReady` since, and the new template may be the
+            // cause.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),
@@ -106,7 +108,7 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// Counts a new pod that is not ready yet. A pod that exceeds the timeout counts as unhealthy.
+    /// Counts a new pod that is starting. A pod that exceeds the timeout counts as unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
@@ -118,12 +120,14 @@ impl PodCounts {
         self.start_deadline = self.start_deadline.into_iter().chain(until).min();
     }
 
-    /// Whether a batch is in flight.
+    /// Whether a batch is in flight: pods are being replaced or missing.
     pub(super) fn is_in_flight(&self) -> bool {
         !self.batch.is_empty() || self.missing > 0
     }
 
-    /// Whether the watched pods match the counts of the controllers, because the two watches are not synchronized.
+    /// Whether the watched pods match the status of the `DaemonSets`.
+    ///
+    /// Both come from different watches, so one may lag behind.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }
@@ -133,7 +137,8 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Joins the newest revisions of all `DaemonSets`, so that a change of any of them changes the result.
+/// Returns the newest template revisions of all `DaemonSets`, joined, so that a change of one of them changes the
+/// result.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;
@@ -145,7 +150,7 @@ fn is_lost(input: &Input<'_>, node: &str) -> bool {
     input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
-/// Returns the node of a pod, or the pod's name before it is scheduled.
+/// Returns the name of a pod's node, or of the pod itself until it is scheduled.
 fn node_or_name(pod: &DaemonPod) -> String {
     if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
 }

@@ -1,4 +1,4 @@
-//! Preview of the restarts that a change causes.
+//! Says in a plan which pods an upgrade may restart.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns the restarts by the next upgrade of each release. Only helm can tell whether the pod templates change.
+/// Returns, for each release that is about to be upgraded, which pods may restart.
+///
+/// Only helm can tell whether the upgrade changes their templates.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

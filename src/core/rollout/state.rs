@@ -1,4 +1,4 @@
-//! The state of the rollout of one component.
+//! Decides what the rollout of one component does next.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -7,44 +7,47 @@ use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// The state of a component's rollout.
+/// What the rollout of a component does or waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Not enough is observed yet.
+    /// The component's pods or their newest template are not observed yet.
     Unobserved,
-    /// Waits for approval.
+    /// The rollout waits for a person's approval.
     Approval {
         /// The number of nodes with outdated pods.
         nodes: i32,
         /// The number of nodes per batch.
         batch: i32,
     },
-    /// A batch is being replaced: its nodes, the reason why one of them waits, and the time at which the rollout stops.
+    /// A batch of pods is being replaced. Contains its nodes, why one of their pods is not ready, and when the rollout
+    /// stops if a pod is still not ready.
     Batch(Vec<String>, String, Option<Timestamp>),
-    /// A new pod is unhealthy: its node, the reason, and the batch.
+    /// The rollout stopped, because a new pod is unhealthy. Contains the pod's node, the reason, and the nodes of the
+    /// batch.
     Stopped(String, String, Vec<String>),
-    /// Waits after a batch, until this time.
+    /// The rollout pauses after a batch, until this time.
     Pause(Timestamp),
-    /// This many pods are on nodes that their `DaemonSet` does not select.
+    /// The rollout waits, because this many pods run on nodes that their `DaemonSet` does not select.
     Misplaced(i32),
-    /// A pod starts on a node that joined the cluster, so there is no rollout.
+    /// There is no rollout: a pod starts on a node that joined the cluster.
     Joining,
-    /// Another component is rolled out first.
+    /// The rollout waits until this other component is rolled out.
     WaitsForComponent(String),
-    /// Its release, or one before it, is not in sync.
+    /// The rollout waits until this release has its desired inputs. It is the component's release, or one before it in
+    /// the order.
     WaitsForRelease(String),
-    /// The cloud or its release is paused.
+    /// The rollout waits, because the spec pauses the cloud or the release.
     Paused,
-    /// Only nodes that are `NotReady` are left.
+    /// The rollout waits for these nodes, which are `NotReady`. All other nodes have a new pod.
     Skipped(Vec<String>),
-    /// These pods are evicted now.
+    /// The next batch starts: evict these pods.
     Evict(Vec<Eviction>),
-    /// All nodes have a new pod.
+    /// The rollout is complete: all nodes have a new pod.
     Done,
 }
 
 impl State {
-    /// Returns when to requeue, if only time has to pass.
+    /// Returns when the pause ends or the batch times out; `None` if the rollout waits for something else.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
@@ -53,7 +56,7 @@ impl State {
         }
     }
 
-    /// Returns the phase in the status.
+    /// Returns the phase that the status shows for this state.
     pub fn phase(&self) -> RolloutPhase {
         match self {
             Self::Unobserved | Self::Joining => RolloutPhase::Pending,
@@ -80,8 +83,9 @@ impl State {
     }
 }
 
-/// Returns the component that is rolled out now: one with a batch in flight, or else the first one that may start or
-/// continue.
+/// Returns the name of the only component whose pods may be evicted now.
+///
+/// It is the one with a batch in flight, or else the first one in the order that may start or continue.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start =
@@ -90,7 +94,7 @@ pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Opti
     active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
 }
 
-/// Returns the first state that applies.
+/// Returns the state of a component's rollout: the first that applies, in the order of the checks below.
 pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
     let counts = &part.counts;
     if !counts.observed || part.rolling.is_none() || counts.revision.is_empty() {
@@ -132,7 +136,7 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // The node of a deleted pod without successor is only known from the previous status.
+        // The node of a deleted pod without a successor is known only from the batch in the previous status.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();
@@ -144,8 +148,9 @@ fn in_flight(part: &Part<'_>) -> State {
     State::Batch(nodes, why, counts.start_deadline)
 }
 
-/// Returns the state that blocks a component, independent of its pods. Pods are not replaced while their template is
-/// about to change.
+/// Returns what prevents evictions of a component, apart from its own pods: a pause, or helm.
+///
+/// A pod that is replaced before helm changes its template would have to be replaced twice.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
@@ -161,7 +166,7 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // The clock of a node may be ahead of ours.
+    // A node's clock that is ahead must not prolong the pause, so a time in the far future does not count.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

@@ -1,5 +1,5 @@
-//! The update strategy of `DaemonSets`. Not all templates of upstream read the value for it, so the operator sets the
-//! strategy itself where they do not.
+//! Sets the update strategy of `DaemonSets`. Some upstream templates do not read the value for it, so the operator
+//! writes the strategy into those `DaemonSets` itself.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -7,26 +7,27 @@ use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Observed, Workload};
 use crate::plan::{Plan, Step, Wait};
 
-/// A `DaemonSet` whose update strategy differs from its release's values.
+/// A `DaemonSet` whose update strategy is not the one in its release's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strategy {
-    /// Its namespace.
+    /// The `DaemonSet`'s namespace.
     pub namespace: String,
-    /// Its name.
+    /// The `DaemonSet`'s name.
     pub name: String,
-    /// Its generation: a failed update is not retried for the same generation.
+    /// The `DaemonSet`'s generation. If the update of the strategy fails, the operator retries it only for another
+    /// generation.
     pub generation: i64,
-    /// Whether the strategy should be `OnDelete`; otherwise `RollingUpdate`.
+    /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
     pub on_delete: bool,
-    /// Whether its release is in sync. Otherwise helm may be about to set the strategy itself.
+    /// Whether its release has the desired inputs. If not, the next upgrade by helm may set the strategy itself.
     pub settled: bool,
 }
 
 /// Returns the `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
 ///
-/// They belong to charts that ignore the value (upstream's ovn does not read `pod.lifecycle` for its controller) or to
-/// releases that helm has not upgraded yet. The strategy is set before helm changes the template, because otherwise
-/// Kubernetes would replace the pods itself.
+/// Some charts ignore the value: upstream's ovn does not read `pod.lifecycle` for its controller. Other releases were
+/// not upgraded since the value was set. The operator sets `OnDelete` before helm changes the template; with
+/// `RollingUpdate`, Kubernetes would replace all pods without batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))
@@ -43,7 +44,7 @@ pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catal
                 && set.release == release.key.name
                 && set.on_delete.is_some() != wanted
         };
-        // Kubernetes must not replace pods again before helm has finished.
+        // `RollingUpdate` is set only after helm has finished: it lets Kubernetes replace all outdated pods.
         observed.workloads.iter().filter(move |_| wanted || settled).filter(own).map(move |set| Strategy {
             namespace: set.namespace.clone(),
             name: set.name.clone(),

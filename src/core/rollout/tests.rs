@@ -40,11 +40,11 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     assert_eq!((cloud.phase("nova/compute"), cloud.status["nova/compute"].updated), (Some(RolloutPhase::Complete), 5));
 
     cloud.template(COMPUTE, "r3");
-    assert_eq!(cloud.pass().evict, [], "another template needs another approval");
+    assert_eq!(cloud.pass().evict, [], "a new template needs a new approval");
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    assert_eq!(cloud.phase("nova/compute"), None, "reverted before it started");
+    assert_eq!(cloud.phase("nova/compute"), None, "the template was reverted before the rollout started");
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r4");
     assert_eq!(batches(&mut cloud).len(), 3);
@@ -57,7 +57,7 @@ fn approval_of_a_change_covers_its_rollout() {
     cloud.approve();
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
-    // helm finished, the changed template is not observed yet.
+    // Helm finished, but the watch has not reported the changed template yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
     assert!(
@@ -66,7 +66,7 @@ fn approval_of_a_change_covers_its_rollout() {
     );
     cloud.template(COMPUTE, "r2");
     assert_eq!(batches(&mut cloud), ["nova/compute n1"]);
-    assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "the approval covers only that revision");
+    assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "the approval covers only one change of the template");
     cloud.template(COMPUTE, "r3");
     cloud.pass();
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
@@ -159,7 +159,8 @@ fn waits_for_missing_pods_despite_misplaced_ones() {
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    // n3 is not selected any more but has a pod: the count is right, while n1 has none.
+    // The `DaemonSet` selects two nodes and has two pods. But one pod is on n3, which is not selected any more, and n1
+    // has none.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
     let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
@@ -254,17 +255,21 @@ fn sets_strategy_unless_the_spec_reverts_it() {
         Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true, settled: true };
     assert_eq!(of(&cloud), std::slice::from_ref(&wanted));
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Needs(Vec::new()));
-    assert_eq!(of(&cloud), [Strategy { settled: false, ..wanted.clone() }], "before helm changes the template");
+    assert_eq!(
+        of(&cloud),
+        [Strategy { settled: false, ..wanted.clone() }],
+        "the strategy is set before helm changes the template"
+    );
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
     assert_eq!(of(&cloud), []);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.fixture.desired.releases.get_mut("nova").unwrap().values.clear();
-    assert_eq!(of(&cloud), [], "RollingUpdate is desired and set");
+    assert_eq!(of(&cloud), [], "the DaemonSets have RollingUpdate, as desired");
     cloud.fixture.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
     assert_eq!(of(&cloud), [Strategy { on_delete: false, ..wanted }]);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
-    assert_eq!(cloud.pass().evict, [], "Kubernetes replaces the pods");
+    assert_eq!(cloud.pass().evict, [], "with RollingUpdate, Kubernetes replaces the pods");
 }
 
 #[test]

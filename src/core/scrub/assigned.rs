@@ -1,22 +1,24 @@
-//! Finds secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`,
-//! `bind_password = 'hunter2'`).
+//! Finds secrets in values that contain a whole configuration file: `smtp_auth_password: hunter2`,
+//! `bind_password = 'hunter2'`.
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// Endings of keys that are secret within a configuration file, but not as keys of values.
+/// The ends of keys whose values are secret in a configuration file, but not in the values of a chart.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// Values that are not secret.
+/// Texts that are never secret.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
-/// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
+/// Returns the secrets that a text assigns to keys, without quotes.
+///
+/// References such as `{{ … }}` and `$(…)` are no secrets.
 pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
     let separators = text.match_indices([':', '=']);
     let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()
 }
 
-/// Returns the key in front of a separator, without quotes.
+/// Returns the key before a separator (`:` or `=`), without quotes.
 fn key(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
@@ -28,7 +30,7 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value behind a separator, up to the end of its line.
+/// Returns the value after a separator, up to the end of the line.
 fn value(behind: &str) -> &str {
     let line = behind.lines().next().unwrap_or_default().trim_start_matches([':', '=', ' ', '\t']);
     if let Some(quote) = line.chars().next().filter(|first| "\"'".contains(*first)) {
@@ -39,7 +41,7 @@ fn value(behind: &str) -> &str {
     if is_reference { line } else { word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'']) }
 }
 
-/// Whether a value is a secret itself, and not a reference or placeholder.
+/// Whether a value is itself a secret: not empty, and no reference, variable or placeholder.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {
@@ -51,7 +53,7 @@ fn is_written(value: &str) -> bool {
     !value.is_empty() && !is_reference && !is_variable && !NOTHING.contains(&value.to_lowercase().as_str())
 }
 
-/// Whether a text is a function call, as in scripts: `function(…)`.
+/// Whether a text is a function call in a script: `function(…)`.
 fn is_call(text: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))

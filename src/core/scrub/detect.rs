@@ -1,5 +1,5 @@
-//! Detects values that are most likely secrets, even if their layer does not mark them. osdpl neither shows them nor
-//! writes them into a spec.
+//! Recognizes values that are probably secrets although no layer marks them. osdpl neither shows such values nor writes
+//! them into a spec.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Words in keys whose values are secret.
+/// Words in the key of a value that mean that the value is secret.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -33,18 +33,19 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// Key suffixes below which everything is secret, because there are no settings below such keys.
+/// The ends of keys below which every value is secret: passwords have no settings below them.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A key, or the last word of a key, whose value is secret even if it is a number. It is too short to search for within
-/// keys.
+/// A key, or the last word of a key, whose value is secret even if it is a number.
+///
+/// Other keys contain these letters by chance (`cpu_spin`), so only whole words count.
 const PIN: &str = "pin";
 
-/// Whether a value is taken for a secret, because of its key or because it contains a private key, a URL with a
-/// password, or an assignment to a secret key.
+/// Whether a value probably is a secret: by its key, or because it contains a private key, a URL with a password, or an
+/// assignment to a secret key.
 ///
-/// helm's records do not mark secrets, so this function returns true rather once too often. The charts' top-level key
-/// `secrets` contains only names of Secrets.
+/// Helm's records do not mark secrets, so the function rather returns true too often than too rarely. Below the charts'
+/// top-level key `secrets` are only names of Secrets, which are not secret.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -56,10 +57,10 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
 }
 
-/// Whether a value that a user wrote in plain text is taken for a secret.
+/// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// Layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]: below a
-/// key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
+/// The layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]. Below
+/// a key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -67,7 +68,7 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a text, or a number too long for a setting, is below a key that names a password.
+/// Whether a value is below a key that names a password, and is a text or a number too long for a setting.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -80,19 +81,22 @@ fn is_below_password(keys: &[String], value: &Value) -> bool {
         }
 }
 
-/// Whether a name contains a word for a secret.
+/// Whether a name contains a word that means a secret.
 pub(super) fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
 }
 
-/// Whether the last word of a key names a secret. Settings about secrets (`token.expiration`, `password_expires_days`)
-/// may be numbers too.
+/// Whether a key ends with a word that means a secret.
+///
+/// A number is secret only under such a key: `token.expiration` and `password_expires_days` are settings.
 pub fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
-/// Whether a map is a container's environment variable with a literal value; one from a Secret has `valueFrom`.
+/// Whether a map is an environment variable of a container with a value in plain text.
+///
+/// One from a Secret has `valueFrom` instead.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
@@ -120,10 +124,12 @@ fn has_login(text: &str) -> bool {
     })
 }
 
-/// The maximum length of a port. Shorter numbers are no secrets, and would be redacted in every address.
+/// The maximum number of digits of a port.
+///
+/// Numbers that are not longer are never removed from texts, because they occur in every address.
 const LONGEST_PORT: usize = 5;
 
-/// Returns all texts in a value from a Secret, the secrets that the texts contain, and long numbers.
+/// Returns the texts and long numbers of a Secret's value, and the secrets that the texts contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
@@ -137,12 +143,11 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// The exponent from which on Go's `%v` writes a float with an exponent (`strconv`, format `g`, shortest
+/// The exponent from which on Go's `%v` prints a float with an exponent (`strconv`, format `g`, shortest
 /// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns a long number as templates print it; helm reads all numbers as floats, so `12345678` becomes
-/// `1.2345678e+07`.
+/// Returns how a template prints a long number: helm reads numbers as floats, so `12345678` becomes `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {
     let text = format!("{:e}", number.as_f64()?);
     let (mantissa, exponent) = text.split_once('e')?;

@@ -1,5 +1,7 @@
-//! Secrets in `extraObjects`, from which charts create objects. OpenStack-Helm's template `extra-manifests.yaml` takes
-//! a map or list of manifests; each is a map, or a text that is a template.
+//! Finds secrets in the value `extraObjects`, from which charts create objects.
+//!
+//! OpenStack-Helm's template `extra-manifests.yaml` takes a map or list of manifests. Each is a map, or a text that is
+//! a template.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,15 +11,16 @@ use super::collect_secret_scalars;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
-/// The key of the objects in values.
+/// The key of a release's values that contains the manifests.
 const OBJECTS: &str = "extraObjects";
-/// The parts of a Secret that are secret.
+/// The fields of a Secret that contain its secrets.
 const PARTS: [&str; 2] = ["data", "stringData"];
-/// The annotation in which `kubectl apply` stores a copy of the object.
+/// The annotation in which `kubectl apply` stores a copy of the object, secrets included.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the value list or text is
-/// returned.
+/// Returns the paths of the secrets in `extraObjects`.
+///
+/// A path can't lead into a list or text, so it names the list or text that contains the secret.
 pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
@@ -29,7 +32,9 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     }
 }
 
-/// Returns the secret texts, as far as they can be read, and their base64-decoded contents.
+/// Returns the secrets in `extraObjects` as they are written, and base64-decoded.
+///
+/// Templates that are no YAML are skipped.
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
@@ -66,8 +71,9 @@ fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether an object is a Secret. Without a kind it may be one, because layers are checked one by one and another layer
-/// may set the kind.
+/// Whether a manifest is a Secret.
+///
+/// A manifest without a kind may be one: each layer is checked on its own, and another layer may set the kind.
 fn is_secret(map: &Map<String, Value>) -> bool {
     match map.get("kind") {
         Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),
@@ -76,12 +82,12 @@ fn is_secret(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// Splits a text into documents. A document that can't be parsed, such as most templates, is returned as text.
+/// Splits a text into YAML documents. A document that can't be parsed, such as most templates, is returned as text.
 fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
 }
 
-/// Whether a text that can't be parsed may contain a Secret.
+/// Whether a text that is no YAML may contain a Secret.
 fn may_have_secret(text: &str) -> bool {
     let names =
         |line: &str| line.split_once("kind").is_some_and(|(_, kind)| kind.contains("Secret") || kind.contains("{{"));
@@ -134,7 +140,7 @@ mod tests {
         assert_eq!(
             found(&json!({"one": {"stringData": {"config": "hunter2"}}})).0,
             parts,
-            "the kind is in another layer"
+            "another layer may set the kind"
         );
     }
 

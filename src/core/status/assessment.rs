@@ -1,4 +1,4 @@
-//! The overall state of the cloud: the first check of an ordered list that applies.
+//! The overall state of the cloud: it comes from the first check of an ordered list that applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use crate::observed::{Issue, ObservedJob};
 use crate::plan::{Action, Decision, Reason, Step, Wait};
 use crate::release::Status;
 
-/// The health of each component, by application and component.
+/// The health of each component, by application label, then by component label.
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
-/// The overall state of the cloud.
+/// The overall state of the cloud, from which the phase, the message and the conditions come.
 pub(super) struct Assessment {
     pub phase: Phase,
     pub reason: &'static str,
     pub message: String,
-    /// Whether any operation is in progress.
+    /// Whether any operation is in progress or will start without a person.
     pub progressing: bool,
-    /// The problem, if anything is broken.
+    /// The reason and message of the condition Degraded; `None` if nothing is broken.
     pub degraded: Option<(&'static str, String)>,
-    /// Whether it needs a person to continue.
+    /// Whether the cloud cannot continue until a person acts.
     pub stalled: bool,
 }
 
-/// Assesses the overall state.
+/// Assesses the overall state of the cloud.
 pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
     let progressing = report.older_resource.is_none()
@@ -47,7 +47,7 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout does not affect availability: it changes the phase, while Ready stays true.
+        // A rollout does not affect availability, so it changes only the phase, and Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
         let more = trouble.into_iter().chain(rollout).map(|(_, message)| format!("; {message}"));
@@ -60,10 +60,10 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     Assessment { phase, reason, message, progressing, degraded, stalled }
 }
 
-/// The result of a check, if it applies: phase, reason and message.
+/// What a check found: phase, reason and message; `None` if the check does not apply.
 type Check = Option<(Phase, &'static str, String)>;
 
-/// The checks, in the order in which a person needs to know about the problems.
+/// The checks in their order: the problem that a person must know first comes first.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
     [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
@@ -83,7 +83,7 @@ fn older_resource(report: &Report<'_>, _: &Health) -> Check {
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
-        // Unmanaging takes no time, so the deletion waits for something else.
+        // Unmanaging a release takes no time, so the deletion never waits for it.
         Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
@@ -107,7 +107,7 @@ fn broken(report: &Report<'_>, _: &Health) -> Check {
     Some((Phase::Failed, reason, message))
 }
 
-/// Returns the first release that failed or cannot continue.
+/// Returns the first release that failed or cannot continue, with the condition's reason and message.
 fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
@@ -121,7 +121,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
-            // A hook that fails repeatedly is a failure, although helm still waits for it.
+            // A hook that fails repeatedly counts as a failure, although helm still waits for it.
             Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
             _ => return None,
         };
@@ -135,7 +135,7 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // A container that is restarted in place fails without a failed pod to count.
+    // A pod whose container is restarted has not failed, so the number of failed pods alone is not enough.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)
@@ -164,7 +164,7 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // A foreign helm process ends or its lock expires, without manual work.
+        // A helm process that osdpl did not start ends by itself, or its lock expires: nobody has to act.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord
@@ -188,7 +188,9 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// Returns a stuck workload that helm may wait for: more specific than the fact that helm waits.
+/// Returns the first stuck workload of a release.
+///
+/// helm may wait for it, and its problem says more than "helm is running".
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;
@@ -246,7 +248,7 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns `name: text` for every release with a text for its step.
+/// Returns `name: text` for every release for whose step `text` returns a text.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
@@ -271,7 +273,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// Returns the missing nodes, and the components that run everywhere else.
+/// Describes the lost nodes, and the components that are degraded because they have no pod there.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
@@ -283,7 +285,7 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// Returns a release that failed before the pause. A pause does not fix failures.
+/// Describes the first release that failed before it was paused. The failure stays, because a pause fixes nothing.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

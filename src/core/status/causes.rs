@@ -1,4 +1,4 @@
-//! `status.causes`: each root cause once, with the affected objects.
+//! `status.causes`: each root cause once, with the objects that wait for it.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -6,22 +6,22 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The maximum number of causes in the status. The others are reported once these are fixed.
+/// The maximum number of root causes in the status. Further ones appear when the first are fixed.
 const MAX_CAUSES: usize = 20;
 
-/// The maximum number of affected objects per cause.
+/// The maximum number of affected objects that the status names per cause.
 const MAX_AFFECTED: usize = 20;
 
-/// The maximum number of affected objects in a condition's message.
+/// The maximum number of affected objects that a condition's message names.
 const MAX_AFFECTED_IN_MESSAGE: usize = 3;
 
-/// Returns the causes that concern the resource's releases, most severe first.
+/// Returns the root causes that concern releases of this cloud, the most severe first.
 fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     let ours = |cause: &&Cause| report.plan.decisions.values().any(|decision| cause.releases.contains(&decision.key));
     report.observed.causes.iter().filter(ours)
 }
 
-/// Returns the root causes. A known cause keeps its time.
+/// Returns the root causes for the status. A cause that was reported before keeps its time.
 pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
@@ -35,17 +35,17 @@ pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Times
     causes.collect()
 }
 
-/// Prepends the first cause to a message. With `only_stuck` causes that may resolve by themselves are skipped.
+/// Puts the first root cause before a message. `only_stuck` skips causes that may resolve by themselves.
 pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // Skip the prefix if the message contains the same reason already.
+    // If the message contains the reason of the cause already, the cause replaces it.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }
 
-/// Formats a cause with the affected objects in one line.
+/// Formats a root cause and the objects that wait for it as one line.
 fn line(cause: &Cause) -> String {
     let affected = limit_names(&cause.affected, MAX_AFFECTED_IN_MESSAGE);
     if affected.is_empty() {

@@ -1,5 +1,5 @@
-//! `status.children` and `status.health`. In the latter each API probe is a component `endpoint` next to the workloads
-//! that serve the API.
+//! `status.children` (one entry per release) and `status.health` (one entry per component). An API that is probed is a
+//! component `endpoint` next to the workloads that serve it.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::observed::RecordBody;
 use crate::plan::{Decision, Step, Wait};
 use crate::release::RECORD_LIMIT;
 
-/// The share of [`RECORD_LIMIT`] above which a warning is reported.
+/// The percentage of [`RECORD_LIMIT`] from which on the status warns about the size of a record.
 const WARN_PERCENT: usize = 70;
 
-/// The message of a release that the spec does not manage.
+/// The message of a release with `managed: false` in the spec.
 const UNMANAGED: &str = "unmanaged: osdpl does not change it or watch it for drift (managed: false)";
 
-/// Returns the status of each release by its catalogue name.
+/// Returns the status of each release, by its name in the catalogue.
 pub(super) fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
     let all = decisions.map(|(name, decision)| {
@@ -70,14 +70,15 @@ fn message(step: &Step) -> String {
     }
 }
 
-/// Appends a warning about the record's size. A record that exceeds the size limit of a Secret makes every later helm
-/// operation fail and roll back.
+/// Appends a warning about the size of the release's record to its message.
+///
+/// A record that does not fit into a Secret makes every later operation of helm fail.
 fn with_size(message: String, body: Option<&RecordBody>) -> String {
     let Some(warning) = body.and_then(|body| size_warning(body.stored_bytes)) else { return message };
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
-/// Returns the warning for a record of this size, if any.
+/// Returns the warning about a record of `stored` bytes; `None` if the record is small enough.
 pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
@@ -87,7 +88,7 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     })
 }
 
-/// Returns the first line and the number of further lines. `osdpl status` shows all of them.
+/// Returns the first line, and how many more there are. `osdpl status` shows all lines.
 pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
@@ -96,7 +97,7 @@ pub(super) fn first(lines: &[String]) -> String {
     }
 }
 
-/// Returns the health of all components of the releases that are desired or still exist.
+/// Returns the health of all components of releases that are desired or still exist, by application and component.
 pub(super) fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
     let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
     for (name, decision) in &report.plan.decisions {
@@ -131,12 +132,12 @@ fn unknown() -> ComponentStatus {
     }
 }
 
-/// Returns the number of ready components.
+/// Returns the number of components that are ready.
 pub(super) fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
 }
 
-/// Adds the results for the APIs that were probed and reachable.
+/// Adds the health of each API that was probed, as a component `endpoint`.
 pub(super) fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(probe) = report.observed.endpoints.get(&decision.key) {

@@ -11,14 +11,16 @@ use crate::ceph::{DeclaredCeph, NotReady};
 use crate::desired::{Finding, is_about_unknown_keys};
 use crate::plan::{Step, Wait};
 
-/// The number of warnings in a condition's message.
+/// The maximum number of warnings in a condition's message.
 pub(super) const WARNINGS: usize = 10;
 
-/// The prefix of each warning at the end of a message.
+/// The text before each warning at the end of a message.
 pub(super) const WARNING: &str = "; warning: ";
 
-/// Returns the warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map
-/// causes many of them and only the first warnings are reported.
+/// Returns the warnings about the spec, the most useful ones first.
+///
+/// Warnings about single values and unknown keys are last: one wrong map causes many of them, and only the first
+/// warnings are shown.
 pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
@@ -26,7 +28,7 @@ pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     warnings
 }
 
-/// Formats drift and the warnings about the spec, for the end of a message.
+/// Formats the releases with drift and the warnings about the spec, for the end of a message.
 pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
@@ -39,7 +41,7 @@ pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// Returns the releases that a pause holds back, and how to resume.
+/// Describes a pause: which releases it holds back, and how to end it.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
@@ -52,7 +54,7 @@ fn describe_pause(report: &Report<'_>) -> String {
     format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
-/// Whether the declared Ceph cluster is usable, with the reason and a message.
+/// Returns whether the declared Ceph cluster is usable, with the condition's reason and message.
 fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
@@ -84,7 +86,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
-/// Returns all conditions. A condition whose status is unchanged keeps its transition time.
+/// Returns all conditions of the status. A condition whose status did not change keeps its transition time.
 pub(super) fn conditions(
     before: &[Condition],
     assessment: &Assessment,
@@ -98,9 +100,9 @@ pub(super) fn conditions(
     let details = || (assessment.reason, assessment.message.clone());
     let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
     let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
-        // The message names all nodes, while each node is a cause of its own.
+        // The message already names all lost nodes, so no root cause is put before it.
         reason::NODES => (reason, message),
-        // Do not prepend causes that may resolve by themselves to other failures.
+        // A failure is not explained by a cause that may resolve by itself. Only unhealthy components are.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [
@@ -112,7 +114,8 @@ pub(super) fn conditions(
             report.spec.paused,
             if report.spec.paused { (reason::PAUSED, describe_pause(report)) } else { none() },
         ),
-        // kstatus evaluates these two before Ready: at most one of them may be true.
+        // kstatus, with which other tools judge a resource, checks these two conditions before Ready. At most one may
+        // be true.
         (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
         (condition::STALLED, assessment.stalled, if assessment.stalled { details() } else { none() }),
     ];

@@ -1,4 +1,4 @@
-//! `CronJobs` in the status: each is a component, and no release waits for one.
+//! `CronJobs` in the status: each is a component of the health, but no release waits for one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,7 +19,9 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
     report.observed.crons.iter().filter(ours)
 }
 
-/// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
+/// Adds the health of the cloud's `CronJobs`.
+///
+/// If a workload has the same labels as a `CronJob`, the worse health of the two is kept.
 pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);
@@ -34,7 +36,7 @@ pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus
     }
 }
 
-/// Returns the results of the last test runs. A known result is kept after its Job was deleted.
+/// Returns the results of the last test runs. A result is kept after Kubernetes deleted the Job of its run.
 pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
@@ -49,7 +51,7 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // The Job of the known result was deleted, while the Job of an older run still exists.
+    // Kubernetes may have deleted the Job of the known result, while the Job of an older run still exists.
     let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };
@@ -63,7 +65,7 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
     }
 }
 
-/// Describes the `CronJobs` whose last run failed, in one line.
+/// Names the first `CronJob` whose last run failed, and the number of others, in one line.
 pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
@@ -101,9 +103,9 @@ mod tests {
         let first = status_of(None, failed);
         assert_eq!((first.passed, first.job.as_deref()), (Some(false), Some("openstack/t-1")));
         assert_eq!((first.time.clone(), first.reason.as_str()), (at.map(Time), "BackoffLimitExceeded"));
-        assert_eq!(status_of(Some(&first), None), first, "its Job was garbage collected");
+        assert_eq!(status_of(Some(&first), None), first, "the result stays after its Job was deleted");
         let before = FinishedRun { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
-        assert_eq!(status_of(Some(&first), Some(before)), first, "an older Job still exists");
+        assert_eq!(status_of(Some(&first), Some(before)), first, "the Job of an older run does not replace the result");
         let passed = status_of(Some(&first), Some(FinishedRun { job: "t-2".into(), at, failure: None }));
         assert_eq!(
             (passed.passed, passed.job.as_deref(), passed.reason.as_str()),

@@ -1,4 +1,4 @@
-//! Drift in the status.
+//! Drift in the status: what changed, who changed it, and what osdpl does about it.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::plan::{Decision, DriftAction, Step};
 /// The status of each release by its catalogue name.
 pub(super) type Children = BTreeMap<String, HelmReleaseStatus>;
 
-/// The maximum number of drifted objects in the status.
+/// The maximum number of drifted objects in the status of a release.
 const MAX_OBJECTS: usize = 10;
 
-/// Adds the drift of a release and its handling to its status.
+/// Adds the drift of a release, and what osdpl does about it, to the status of the release.
 pub(super) fn report_drift(
     child: &mut HelmReleaseStatus,
     before: Option<&HelmReleaseStatus>,
@@ -30,7 +30,8 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // New drift is not reported while our own helm runs, because its record does not contain its changes yet.
+    // While helm runs, drift that was not reported before is skipped: helm changes objects before the record contains
+    // the changes.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {
@@ -43,9 +44,9 @@ pub(super) fn report_drift(
     child.message = if child.message.is_empty() { message } else { format!("{}; {message}", child.message) };
 }
 
-/// Whether the object is a deleted Job that the next upgrade deletes and recreates anyway.
+/// Whether the drift is a deleted Job that the next upgrade recreates anyway.
 ///
-/// This is no drift: usually the upgrade has already deleted the Job, but has not written its record yet.
+/// Such a Job is usually no drift: osdpl has just deleted it before an upgrade whose record does not exist yet.
 fn is_deleted_by_upgrade(
     DriftedObject { id, change }: &DriftedObject,
     name: &str,
@@ -58,7 +59,9 @@ fn is_deleted_by_upgrade(
     has_next_step && is_job && release.is_some_and(|release| release.plain_jobs.contains(&id.name))
 }
 
-/// Builds the status entry. Drift without a time gets the time it was first reported.
+/// Returns the status entry of a drifted object.
+///
+/// If nothing says when it was changed, the entry keeps the time of the first report.
 fn entry(DriftedObject { id, change }: &DriftedObject, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
     let (change, by, at) = match change {
         Change::Deleted => ("deleted".to_owned(), None, None),
@@ -96,14 +99,14 @@ fn advice(name: &str, decision: &Decision) -> String {
     }
 }
 
-/// Names the drifted releases, for the end of the summary message.
+/// Names the releases with drift, for the end of the status message; `None` if there are none.
 pub(super) fn summary(children: &Children) -> Option<String> {
     let drifted = children.iter().filter(|(_, child)| !child.drift.is_empty());
     let names: Vec<_> = drifted.map(|(name, _)| name.as_str()).collect();
     (!names.is_empty()).then(|| format!("; objects changed outside of helm: {}", names.join(", ")))
 }
 
-/// Returns the first release with drift.
+/// Returns the message about the first release with drift; `None` if no release has drift.
 pub(super) fn degraded(children: &Children) -> Option<String> {
     let (name, child) = children.iter().find(|(_, child)| !child.drift.is_empty())?;
     Some(format!("{name}: {}", child.message))
@@ -152,7 +155,7 @@ mod tests {
             assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);
         }
         let other = entry(&drifted(edited(None)), &[entry(&drifted(Change::Deleted), &[], EARLY)], LATE);
-        assert_eq!(other.at, LATE.to_string(), "another change gets a new time");
+        assert_eq!(other.at, LATE.to_string(), "another change of the same object gets a new time");
         let timed = entry(&drifted(edited(Some(EARLY))), &[], LATE);
         assert_eq!(describe(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
         let gone = entry(&drifted(Change::Deleted), &[], LATE);
@@ -177,7 +180,7 @@ mod tests {
         assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
     }
 
-    /// Returns the third revision of a release of which a Job and a Service were deleted.
+    /// Returns the release `store` at revision 3, of which someone deleted a Job and a Service.
     fn deleted_objects() -> Fixture {
         let object = |kind_: &str, version: &str, name: &str| DriftedObject {
             id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
@@ -190,7 +193,7 @@ mod tests {
         })
     }
 
-    /// Returns the reported drift of the store, following the status `before`.
+    /// Returns the status of the release `store` with its drift. `before` is its previous status.
     fn reported(fixture: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
         let (plan, spec) = (fixture.plan(), crate::api::OpenStackDeploymentSpec::default());
         let report = Report::new(&spec, 1, (&fixture.desired, &fixture.observed), &plan);

@@ -1,5 +1,6 @@
-//! Events for the differences of two statuses. After a restart no event is repeated, because the previous status is
-//! stored in the resource.
+//! Events for the differences between two statuses.
+//!
+//! A restarted operator repeats no event, because the previous status is stored in the resource.
 
 use std::collections::BTreeMap;
 
@@ -15,44 +16,45 @@ use crate::openstack::DeletedHost;
 use crate::plan::{Step, Wait};
 use crate::release::Status;
 
-/// A Kubernetes Event on the resource.
+/// A Kubernetes Event about the `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whether it is a warning.
+    /// Whether the type of the event is `Warning`; if false, it is `Normal`.
     pub warning: bool,
-    /// The reason, from a fixed set.
+    /// The reason of the event, one of a fixed set.
     pub reason: &'static str,
-    /// One line, at most 1,000 bytes.
+    /// The text of the event: one line of at most 1,000 bytes.
     pub note: String,
-    /// The subject. Without it, events of the same reason about several releases would be aggregated.
+    /// The object or field that the event is about. Without it, Kubernetes would merge events with the same reason into
+    /// one.
     pub subject: Option<Subject>,
 }
 
-/// The subject of an event besides the resource.
+/// What an event is about, besides the `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A release, by its catalogue name.
+    /// A release, by its name in the catalogue.
     Release(String),
-    /// A Secret in the resource's namespace.
+    /// A Secret in the namespace of the `OpenStackDeployment`, by name.
     Secret(String),
-    /// A field of the resource.
+    /// A field of the `OpenStackDeployment`, by path.
     Field(String),
-    /// An object of a release.
+    /// An object in the cluster.
     Object {
-        /// `Deployment` and the like.
+        /// The kind of the object: `Deployment`.
         kind: String,
-        /// Its name.
+        /// The name of the object.
         name: String,
     },
 }
 
-/// Returns the event for a restored Secret. It is sent when the Secret was written, independent of the status.
+/// Returns the event that osdpl restored credentials in a Secret. It is sent when the Secret was written.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// Returns the event for `count` new Nova hosts that are mapped into a cell.
+/// Returns the event that a Job maps `count` new Nova hosts to their cell.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -62,7 +64,7 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
     }
 }
 
-/// Returns the event for a node whose host was deleted from Nova and Neutron.
+/// Returns the event that osdpl deleted the host of a removed node from Nova and Neutron.
 pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
@@ -72,7 +74,7 @@ pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     }
 }
 
-/// Returns the event for a host that could not be deleted from Nova and Neutron, with the reason.
+/// Returns the event that osdpl could not delete the host of a removed node from Nova and Neutron, with the reason.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
@@ -81,7 +83,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// Returns the event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
+/// Returns the event that a deletion kept objects, because pods of unmanaged releases may need them.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -90,11 +92,11 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     event(false, "Retained", note)
 }
 
-/// The reason of events about a failed release.
+/// The reason of the event that a release failed.
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// Returns the release whose failure is reported.
+    /// Returns the release whose failure the event reports; `None` if it reports something else.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
@@ -131,7 +133,9 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == condition::READY)
 }
 
-/// Returns an event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
+/// Returns the event for a change of Ready.
+///
+/// Progress is reported only if Ready was true before or the cloud was paused.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -151,8 +155,9 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
     }
 }
 
-/// Returns events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be
-/// new each time.
+/// Returns one event for each field whose warnings are new: not in the previous message of Ready.
+///
+/// Warnings that do not fit into the message would be new in every pass, so they are skipped.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -170,7 +175,8 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     new_by_field.into_iter().map(warning).collect()
 }
 
-/// Returns events for services that others require, when they are added to the cloud.
+/// Returns an event for each service that osdpl adds because another service requires it, when its first release
+/// appears.
 fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
@@ -196,9 +202,10 @@ fn removed<'a>(
         .collect()
 }
 
-/// Whether a record of a release still exists although the plan has no decision for it, as after unmanaging it.
+/// Whether a record of a release still exists although the plan has no decision about it, for example after osdpl
+/// unmanaged it.
 ///
-/// Foreign releases of the same name in other namespaces do not count.
+/// A release of the same name in another namespace, of which osdpl made no revision, does not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {
@@ -208,8 +215,9 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Returns the event for the first record of a release. A fast helm may end before the next pass, so the record may
-/// have any status.
+/// Returns the event that helm installs a release, when its first record appears.
+///
+/// A fast helm may end before the next pass, so the record may have any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -217,9 +225,11 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// Returns the event for a failed operation, with its own message. A helm that was stopped on purpose has none.
+/// Returns the event that an operation on a release failed; `None` if it was reported before, or if osdpl stopped helm
+/// on purpose.
 ///
-/// The failure stores that it was reported, because the step after it can change several times.
+/// The failure itself says whether it was reported. The step cannot say it, because it changes several times after a
+/// failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -251,7 +261,7 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the event reason for a reason of Ready. Event reasons are a fixed set too.
+/// Returns the event reason for a reason of Ready; `NONE` for a reason that has no event.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,
@@ -273,9 +283,9 @@ fn event_reason(why: &str) -> &'static str {
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
 
-/// Creates an event without subject, with a shortened note if it is too long.
+/// Creates an event without a subject. A note that is too long is cut off.
 pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
-    // events.k8s.io refuses notes over 1 kB.
+    // The API server (`events.k8s.io`) refuses notes longer than 1 kB.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
         note.truncate(end);

@@ -1,4 +1,4 @@
-//! The status while reconcile passes fail: the previous status, marked as outdated.
+//! The status while reconcile passes fail: the previous status, with a message that it is outdated.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -7,12 +7,13 @@ use super::conditions::WARNING;
 use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of every failure message, before the warnings.
+/// The end of the message while passes fail. Warnings about the spec may follow it.
 const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
 
-/// Returns the previous status, not ready because of the problem, and an event if that is new.
+/// Returns the previous status with the problem of the failed pass, and an event if the problem is new.
 ///
-/// Everything else is kept, including observedGeneration. It is not stalled, because a retry may succeed.
+/// Ready becomes false. The rest of the status is kept, except that the conditions name `generation`. Stalled stays
+/// false, because a retry may succeed.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -40,13 +41,15 @@ pub fn failing_status(
         };
         set(&mut status.conditions, type_, holds, details, generation, now);
     }
-    // The subject keeps events of different failures from being aggregated.
+    // Without this subject Kubernetes would merge the events of different failures into one.
     let about = Some(Subject::Field("status.conditions".to_owned()));
     let event = events::ready_changed(&before, &status).map(|event| Event { subject: about, ..event });
     (status, event.into_iter().collect())
 }
 
-/// Returns the warnings about the spec in Ready's previous message. They still apply and are needed to detect new ones.
+/// Returns the warnings about the spec at the end of Ready's previous message.
+///
+/// They still apply. If they were dropped, the first pass that succeeds would report them as new.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };

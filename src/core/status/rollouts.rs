@@ -1,11 +1,11 @@
-//! Rollouts in the status: their condition, their part of the message, and their events.
+//! Rollouts in the status: their condition, their text in the message, and their events.
 
 use super::Event;
 use super::events::{Subject, event};
 use crate::api::{Phase, RolloutPhase, RolloutStatus, reason};
 use crate::rollout::Rollouts;
 
-/// Formats a rollout: `nova/compute 12/50 updated: batch n13`.
+/// Formats the status of a rollout as one line: `nova/compute 12/50 updated: batch n13`.
 pub fn line(name: &str, status: &RolloutStatus) -> String {
     let RolloutStatus { phase, updated, total, message, .. } = status;
     match phase {
@@ -14,7 +14,8 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
     }
 }
 
-/// Returns the most severe active rollout: its condition's reason, the phase of the cloud, and its progress.
+/// Returns the most severe active rollout: the reason for the condition, the phase of the cloud, and the rollout's
+/// line.
 pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),
@@ -28,7 +29,7 @@ pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)
     Some((reason, phase, line(name, status)))
 }
 
-/// Returns the condition `RolledOut`, if there is any rollout.
+/// Returns the condition `RolledOut`; `None` if there is no rollout.
 pub(super) fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));
@@ -47,9 +48,9 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
     let entered = before.phase != now.phase || before.revision != now.revision;
     let event = match now.phase {
         RolloutPhase::AwaitingApproval if entered => event(false, reason::APPROVAL, line(name, now)),
-        // Nodes leave a batch one by one, which does not make it a new batch.
+        // A node that leaves the batch is no event. Only a node that enters it starts a new batch.
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
-            // A subject per batch, because events about the same subject are aggregated.
+            // Each batch gets a subject of its own: Kubernetes would merge several events about one subject into one.
             let node = format!("{}/{}", name.replace('/', "-"), now.batch.first()?);
             let about = Some(Subject::Object { kind: "Component".into(), name: node });
             let batch = format!("{name} {}/{} updated: batch {}", now.updated, now.total, now.batch.join(", "));

@@ -35,7 +35,7 @@ fn reported(
     reported_of(previous, plan, &spec, &recorded(Status::Deployed), &[], now)
 }
 
-/// Returns the release with a first record in this status.
+/// Returns the release `x` with one record, which has this status.
 fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
     let record = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };
@@ -54,7 +54,7 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// Reports while the resource is being deleted, if `deleting` is set.
+/// Returns the status and events of a pass. With `deleting`, the resource is being deleted and this work is left.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,
@@ -185,7 +185,7 @@ fn reports_failures_but_not_requested_stops() {
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
-    // A repair request changes the backoff.
+    // A requested repair shortens the backoff, so the time in the message changes.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }
@@ -238,8 +238,8 @@ fn reports_limited_warnings_once() {
     };
     let (first, events) = report(None, &warnings);
     assert_eq!(events, 10);
-    assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
-    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last one is within the limit now");
+    assert_eq!(report(Some(&first), &warnings).1, 0, "no warning is new");
+    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "with one warning less, the last one fits into the message");
     let of_one_field = warnings[..2].iter().map(|finding| finding.clone().at_field("spec.a"));
     let of_one_field: Vec<_> = of_one_field.collect();
     let (_, events) = reported_of(None, &plan, &spec(), &recorded(Status::Deployed), &of_one_field, NOW);
@@ -255,14 +255,14 @@ fn failed_pass_clears_ready_until_the_next_success() {
     let (failed, events) = failing_status(Some(&ready), 3, why, LATER);
     assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
     assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
-    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "it may recover by itself");
+    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "the next pass may succeed by itself");
     let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
     let (repeated, events) =
         failing_status(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
-    assert_eq!((repeated, events), (failed.clone(), Vec::new()), "no further change");
+    assert_eq!((repeated, events), (failed.clone(), Vec::new()), "a repeated failure changes nothing");
     let (well, _) = reported(Some(&failed), &all_ready, LATER);
     assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
 }

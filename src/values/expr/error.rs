@@ -1,59 +1,59 @@
-//! Errors of expressions.
+//! Errors of CEL expressions.
 
-/// An error of an expression that can't be compiled or evaluated.
+/// Why an expression can't be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is not valid CEL.
+    /// The expression is not valid CEL.
     #[error("`{expression}` is not a valid CEL expression: {problem}")]
     Syntax {
         /// The expression as written.
         expression: String,
-        /// The problem.
+        /// What is wrong, where, and what to write.
         problem: String,
     },
-    /// It uses an unknown variable.
+    /// The expression uses a variable that does not exist.
     #[error("`{expression}` uses `{name}`, which does not exist; available are {known}")]
     Variable {
         /// The expression as written.
         expression: String,
-        /// The unknown name.
+        /// The name of the variable that does not exist.
         name: String,
-        /// The names that exist.
+        /// The names of the variables that exist.
         known: String,
     },
-    /// It can't be evaluated.
+    /// The expression can't be evaluated.
     #[error("`{expression}` can't be evaluated: {problem}")]
     Evaluation {
         /// The expression as written.
         expression: String,
-        /// The problem, without values.
+        /// Why not, without values.
         problem: String,
     },
-    /// It reads a Secret that is not available.
+    /// The expression reads a Secret that is not available.
     #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
     UnavailableSecret {
         /// The expression as written.
         expression: String,
-        /// The Secret's name.
+        /// The name of the Secret.
         name: String,
-        /// The key in its data.
+        /// The key in the Secret's data.
         key: String,
     },
-    /// It returns a value of the wrong type.
+    /// The expression returns a value of the wrong type.
     #[error("`{expression}` must return {expected}")]
     Type {
         /// The expression as written.
         expression: String,
-        /// The expected type.
+        /// The type that is required there.
         expected: &'static str,
     },
-    /// A `${` is not closed.
+    /// A text contains `${` without a closing `}`.
     #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
     Unclosed(String),
 }
 
 impl Error {
-    /// Returns the invalid expression or text, as written.
+    /// Returns the expression or text that is wrong, as written.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }

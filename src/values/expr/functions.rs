@@ -1,4 +1,4 @@
-//! Functions of expressions beyond CEL's own.
+//! The functions of expressions that CEL itself does not have.
 //!
 //! | call | result |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
 //!
-//! A list that an expression makes from a map has no fixed order, and a change of the order restarts pods. So take
-//! lists from the spec, and make maps of them with `keyed`.
+//! CEL lists the entries of a map in no fixed order, so a list that an expression makes from a map may change its
+//! order, and that restarts pods. Therefore take lists from the spec, and make maps of them with `keyed`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ use cel::{Context, ExecutionError, FunctionContext, Value};
 use super::json::{from_json, to_json};
 use super::{network, numbers};
 
-/// The function that reads Secrets.
+/// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
 
-/// Texts from Secrets, by the Secret's name and key.
+/// The texts from Secrets, by the name of the Secret and the key in it.
 pub type Secrets = BTreeMap<(String, String), String>;
 
-/// Adds the functions to a context.
+/// Adds the functions to a context of the CEL interpreter.
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("join", join);
     context.add_function("split", split);
@@ -57,7 +57,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
-/// Returns the variable with a text from a Secret. No expression can name it.
+/// Returns the name of the variable that contains a text from a Secret. No expression can contain such a name.
 pub(super) fn secret_variable(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
@@ -135,7 +135,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Reads a text from a Secret. The error for a missing one contains its name and key.
+/// Returns a text from a Secret. If it is missing, the error contains the Secret's name and the key.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

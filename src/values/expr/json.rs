@@ -1,10 +1,11 @@
-//! Conversion between JSON and CEL values.
+//! Converts between JSON and the values of CEL.
 
 use serde_json::Value;
 
 /// Converts JSON to a CEL value.
 ///
-/// Whole numbers become CEL's `int`, so that `1 == 1` is true for every form of the number; larger ones become `uint`.
+/// Whole numbers become CEL's `int`, or `uint` if they are too large, so that CEL finds them equal to its own whole
+/// numbers.
 pub(super) fn from_json(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -23,7 +24,7 @@ pub(super) fn from_json(value: &Value) -> cel::Value {
     }
 }
 
-/// Converts a CEL value to JSON; `None` if JSON has no such type.
+/// Converts a value of CEL to JSON; `None` if JSON has no such type.
 pub(super) fn to_json(value: cel::Value) -> Option<Value> {
     Some(match value {
         cel::Value::Null => Value::Null,

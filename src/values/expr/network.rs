@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 pub use ipnet::IpNet;
 
-/// Parses an address with its prefix length. Host bits may be set, as in `10.0.0.7/24`.
+/// Parses an address with a prefix length. The address need not be the network's first one: `10.0.0.7/24` is valid.
 ///
-/// `IpNet` would parse `010.0.0.0/8`, which the standard library and Kubernetes reject.
+/// The address is parsed by the standard library: `IpNet` would accept `010.0.0.0/8`, which Kubernetes rejects.
 pub fn parse(text: &str) -> Option<IpNet> {
     let (address, prefix) = text.split_once('/')?;
     IpNet::new(address.parse().ok()?, prefix.parse().ok()?).ok()
@@ -22,13 +22,13 @@ pub(super) fn is_address(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
 }
 
-/// Whether an address is not in this network; `false` if either is invalid, because another check reports that.
+/// Whether an address is not in a network. `false` if one of them is invalid, because another check reports that.
 pub(super) fn is_outside(address: &str, network: &str) -> bool {
     let both = address.parse::<IpAddr>().ok().zip(parse(network));
     both.is_some_and(|(address, network)| !network.contains(&address))
 }
 
-/// Whether an address is higher than another of the same family; `false` if either is invalid.
+/// Whether an address is higher than another of the same IP version. `false` if one of them is invalid.
 pub(super) fn is_after(address: &str, other: &str) -> bool {
     let both = address.parse::<IpAddr>().ok().zip(other.parse::<IpAddr>().ok());
     both.is_some_and(|(one, other)| one.is_ipv4() == other.is_ipv4() && one > other)

@@ -1,22 +1,22 @@
-//! Lists of numbers in nova's format for CPUs (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
+//! Lists of CPU numbers as nova writes them (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
 use std::collections::BTreeSet;
 
-/// An upper bound for CPU numbers, above what any host has.
+/// CPU numbers must be lower than this. No host has as many CPUs.
 const LIMIT: u32 = 8192;
 
-/// Whether two lists have a number in common; `false` if either is invalid, because another check reports that.
+/// Whether two lists have a number in common. `false` if a list is invalid, because another check reports that.
 pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     let both = parse(one).zip(parse(other));
     both.is_some_and(|(one, other)| !one.is_disjoint(&other))
 }
 
-/// Whether a text is a valid list with at least one number.
+/// Whether a text is a valid list that contains at least one number.
 pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| !numbers.is_empty())
 }
 
-/// Parses a list; `^` excludes numbers.
+/// Parses a list of numbers and ranges, without those that `^` excludes; `None` if it is invalid.
 fn parse(text: &str) -> Option<BTreeSet<u32>> {
     let (mut included, mut excluded) = (BTreeSet::new(), BTreeSet::new());
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! Parses expressions with cel's parser, up to a size that fits the stack.
+//! Parses CEL expressions with cel's parser, after checking that they are small enough for the stack.
 
 use cel::IdedExpr;
 use cel::common::ast::{Expr, SelectExpr};
@@ -7,24 +7,24 @@ use cel::parser::Parser;
 use super::error::Error;
 use super::syntax;
 
-/// The maximum length of an expression in bytes.
+/// The maximum length of an expression, in bytes.
 ///
-/// cel's parser recurses for each operator and bracket, and a stack overflow would end the process. The catalogue's
-/// largest expressions have 2020 bytes, 207 operators and a depth of 25.
+/// cel's parser recurses for each operator and bracket, and a stack overflow would end the process. The largest
+/// expressions of the catalogue have 2020 bytes, 207 operators and a depth of 25.
 const MAX_LENGTH: usize = 4096;
-/// The maximum number of operators.
+/// The maximum number of operators in an expression.
 const MAX_OPERATORS: usize = 512;
-/// The maximum nesting of brackets and choices (`a ? b : c`).
+/// The maximum depth of nested brackets and choices (`a ? b : c`).
 const MAX_DEPTH: usize = 32;
 
-/// A variable and the fields that are selected from it: `releases.nova.namespace`.
+/// An expression that is only a variable with fields: `releases.nova.namespace`.
 pub(super) struct Chain {
     pub variable: String,
     pub fields: Vec<String>,
 }
 
 impl Chain {
-    /// Returns the chain; `None` if the expression contains anything else.
+    /// Returns the variable and its fields; `None` if the expression contains more than that.
     pub fn of(tree: &IdedExpr) -> Option<Self> {
         match &tree.expr {
             Expr::Ident(name) => Some(Self { variable: name.clone(), fields: Vec::new() }),
@@ -41,7 +41,7 @@ impl Chain {
 /// Parses an expression.
 ///
 /// # Errors
-/// If it is not valid CEL or too large.
+/// The expression is not valid CEL, or it is too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
     if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(
@@ -54,14 +54,16 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
         .map_err(|errors| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source, &errors) })
 }
 
-/// Counts operators, calls and selections, including those in strings; several in a row are one.
+/// Counts the operators, calls and selected fields, including those in strings.
+///
+/// Several operators in a row count as one.
 fn count_operators(source: &str) -> usize {
     let is_operator = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
     let bytes = source.as_bytes();
     (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
-/// Returns the deepest nesting of brackets, including those in strings, plus the number of choices.
+/// Returns the depth of nested brackets, including those in strings, plus the number of choices (`a ? b : c`).
 fn depth(source: &str) -> usize {
     let depths = source.bytes().scan(0_usize, |depth, byte| {
         match byte {

@@ -1,4 +1,4 @@
-//! Regular expressions with the syntax of CEL and CRD schemas.
+//! Regular expressions, with the syntax that CEL and the schemas of CRDs use.
 
 use cel::{Context, Program};
 
@@ -7,7 +7,7 @@ pub fn matches(text: &str, pattern: &str) -> bool {
     matches!(evaluate_match(text, pattern), Some(Ok(cel::Value::Bool(true))))
 }
 
-/// Returns the error of an invalid regular expression.
+/// Returns why a regular expression is invalid; `None` if it is valid.
 pub fn pattern_error(pattern: &str) -> Option<String> {
     let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = evaluate_match("", pattern) else {
         return None;

@@ -1,4 +1,4 @@
-//! The variables that expressions see.
+//! The variables that an expression can use.
 
 use std::fmt;
 
@@ -9,7 +9,9 @@ use super::functions::{self, Secrets};
 use super::json::from_json;
 use super::parser;
 
-/// The variables, as JSON and converted for CEL. Most expressions only name a variable, and need no conversion.
+/// The variables of expressions, as JSON and converted for CEL.
+///
+/// Most expressions only name a variable and are evaluated without the conversion.
 pub struct Scope<'outer> {
     context: Context<'outer>,
     variables: Map<String, Value>,
@@ -17,7 +19,7 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables and no Secrets.
+    /// Creates a scope with these variables. Expressions in it can read no Secrets.
     pub fn new(variables: Map<String, Value>) -> Self {
         let mut context = Context::default();
         functions::add(&mut context);
@@ -43,12 +45,12 @@ impl<'outer> Scope<'outer> {
         Self { context, variables, outer }
     }
 
-    /// Creates a scope with these variables on top of this one, so that common variables are converted only once.
+    /// Creates a scope with further variables on top of this one. The variables of this scope are not converted again.
     pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
         Scope::with_variables(self.context.new_inner_scope(), variables, Some(self))
     }
 
-    /// Adds the texts that `secret(…)` reads.
+    /// Adds the texts from Secrets that the function `secret(…)` returns.
     #[must_use]
     pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
         for ((name, key), text) in secrets {
@@ -57,12 +59,12 @@ impl<'outer> Scope<'outer> {
         self
     }
 
-    /// Returns a variable.
+    /// Returns the value of a variable; `None` if it does not exist.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the value that a chain of field names selects; `None` if a field is missing.
+    /// Returns the value that a variable with fields selects; `None` if a field is missing.
     pub(super) fn resolve(&self, chain: &parser::Chain) -> Option<&Value> {
         let variable = self.variable(&chain.variable)?;
         chain.fields.iter().try_fold(variable, |value, field| value.as_object()?.get(field))
@@ -73,7 +75,7 @@ impl<'outer> Scope<'outer> {
     }
 }
 
-/// Formats no values, because they may be secrets.
+/// Prints no values, because they may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

@@ -1,5 +1,5 @@
-//! Ed25519 SSH keys in OpenSSH's file format, derived only from a secret text, so that the same text gives the same
-//! key.
+//! Ed25519 SSH keys in the file format of OpenSSH. A key is derived only from a secret text, so the same text gives the
+//! same key.
 //!
 //! Sources: OpenSSH's `PROTOCOL.key` (file format) and RFC 8709 (`ssh-ed25519`).
 
@@ -9,21 +9,22 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use sha2::{Digest as _, Sha256};
 
 const KIND: &[u8] = b"ssh-ed25519";
-/// The length of a base64 line in files of `ssh-keygen`.
+/// The length of a line of base64 in the files that `ssh-keygen` writes.
 const LINE: usize = 70;
-/// The padding of the private section: the block size of cipher `none`.
+/// The private section is padded to a multiple of this: the block size of the cipher `none`.
 const BLOCK: usize = 8;
 
 /// Returns the private key as the text of a file, and the public key as a line for `authorized_keys`.
 ///
-/// The seed is the SHA-256 of the text, so the key is as strong as the text. `None` only if the library rejects a seed
-/// of 32 bytes, which does not happen.
+/// The SHA-256 of the text is the seed, so the key is as strong as the text. The library accepts every seed of 32
+/// bytes, so the result is never `None`.
 pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let seed: [u8; 32] = Sha256::digest(secret).into();
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();
     let blob = [field(KIND), field(public)].concat();
-    // Two equal numbers prove that the passphrase was right when a key is decrypted. Any value works here.
+    // For an encrypted key, two equal numbers here prove that the passphrase was right. This key is not encrypted, so
+    // any number will do.
     let check = public.get(..4)?;
     let halves = [seed.as_slice(), public].concat();
     let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();
@@ -47,7 +48,7 @@ pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Encodes a field: its length in four bytes, big-endian, and its content.
+/// Encodes a field of the format: the length in four bytes, big-endian, then the content.
 fn field(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), content].concat()

@@ -1,31 +1,32 @@
-//! Messages for expressions that are not valid CEL.
+//! Messages for expressions that are not valid CEL: what is wrong, where, and what to write.
 //!
-//! cel finds the mistake and its location, but lists the tokens of its grammar: `mismatched input '<EOF>' expecting
-//! {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}` for `spec +`, and `token recognition error
-//! at: '= '` for `spec.a = 1`. This module names the remedy instead: `a value is missing after +`, `write ==`.
+//! cel finds the mistake and its location, but its messages list tokens of its grammar. For `spec +` it says
+//! `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`, and for
+//! `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and
+//! `write ==` instead.
 
 use cel::{ParseError, ParseErrors};
 
-/// An example of an expression, for a mistake without a specific remedy.
+/// An example of an expression, for mistakes without a specific remedy.
 const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
-/// Describes the first mistake of an expression, with its location and the remedy.
+/// Describes the first mistake in an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
-    // An incomplete choice is reported twice, first without a location.
+    // cel reports an incomplete choice (`a ? b`) twice, first without a location.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
     let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);
     format!("{}: {problem}", location(text, at))
 }
 
-/// Returns the offset of a line and column, both from 1.
+/// Returns the byte offset of a line and column, which are counted from 1.
 fn offset(text: &str, (line, column): (isize, isize)) -> usize {
     let count = |number: isize| usize::try_from(number - 1).unwrap_or_default();
     let begin: usize = text.split_inclusive('\n').take(count(line)).map(str::len).sum();
     text[begin..].char_indices().nth(count(column)).map_or(text.len(), |(at, _)| begin + at)
 }
 
-/// Returns `column 5`, for a text of several lines `line 2, column 5`.
+/// Describes a location: `column 5`, or `line 2, column 5` if the text has several lines.
 fn location(text: &str, at: usize) -> String {
     let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let column = text[begin..at].chars().count() + 1;
@@ -35,7 +36,7 @@ fn location(text: &str, at: usize) -> String {
     format!("column {column}")
 }
 
-/// Returns the offset of the mistake and its description.
+/// Returns the byte offset of a mistake, and its description with the remedy.
 fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     let Some(message) = error.msg.strip_prefix("Syntax error: ") else { return (at, error.msg.clone()) };
     let (before, token) = (text[..at].trim_end(), token(&text[at..]));
@@ -87,7 +88,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     (at, problem)
 }
 
-/// Returns the word, the operator or the letter with which a text begins.
+/// Returns the first word, operator or letter of a text.
 fn token(text: &str) -> &str {
     let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));
@@ -103,7 +104,7 @@ fn is_not_operator(letter: char) -> bool {
     is_word_character(letter) || letter.is_whitespace() || "()[]{}'\"".contains(letter)
 }
 
-/// Returns the brackets that are open at the end of a text, with their offsets.
+/// Returns the brackets that are still open at the end of a text, each with its byte offset.
 fn open_brackets(text: &str) -> Vec<(usize, char)> {
     let (mut open, mut quote) = (Vec::new(), None);
     for (at, letter) in text.char_indices() {

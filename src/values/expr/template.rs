@@ -1,4 +1,4 @@
-//! Values that contain expressions: compiled once, evaluated for each resolve.
+//! Values that contain expressions. They are compiled once and evaluated each time that a release is resolved.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// A map, split into plain values and nodes with expressions.
+/// A map, split into its plain values and the nodes that contain expressions.
 ///
-/// Each of these nodes has a null in `plain`, so that the order of the keys is kept.
+/// For each node with expressions, `plain` contains a null, so that the order of the keys is kept.
 #[derive(Debug, Default)]
 struct MapTemplate {
     plain: Values,
@@ -28,7 +28,9 @@ enum Node {
 }
 
 impl Node {
-    /// Whether the node contains no expression. Such a tree is one node, which is copied at once.
+    /// Whether the node contains no expression.
+    ///
+    /// A tree without expressions is one plain node, which is copied as a whole.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -48,22 +50,22 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// For the first invalid expression, with its path.
+    /// The first expression that is invalid, with its path.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
 
-    /// Evaluates every expression. Returns the values and the paths of secrets.
+    /// Evaluates every expression. Returns the values, and the paths of values that are secret.
     ///
     /// # Errors
-    /// For the first expression that fails, with its path.
+    /// The first expression that fails, with its path.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
         let mut evaluation = Evaluation { scope, secret: Vec::new(), list: None };
         let values = evaluation.map(&self.0, None)?;
         Ok((values, evaluation.secret))
     }
 
-    /// Returns every scalar that is only an expression, with its path. Compiles nothing.
+    /// Returns every scalar that is only an expression, with its path. The expressions are not compiled.
     pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -73,7 +75,7 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Returns every expression in `values`, including those in texts and lists. Compiles nothing.
+    /// Returns every expression, including those within texts and lists. The expressions are not compiled.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -92,7 +94,7 @@ impl Template {
     }
 }
 
-/// A result whose error has the path of the value.
+/// A result whose error contains the path of the value.
 type Located<T> = Result<T, (Path, Error)>;
 
 fn compile_map(values: Values, above: Option<&Location>) -> Located<MapTemplate> {
@@ -130,14 +132,14 @@ fn compile(value: Value, location: &Location) -> Located<Node> {
     }
 }
 
-/// A part of a text.
+/// A part of a text: plain text, or an expression.
 enum Part<'a> {
     Plain(String),
-    /// The source between `${` and its `}`.
+    /// The expression between `${` and `}`, as written.
     Expression(&'a str),
 }
 
-/// Splits a text into parts. There are no empty plain parts, and no two plain parts in a row.
+/// Splits a text into plain text and expressions. No plain part is empty, and no two follow each other.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -178,7 +180,7 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// Returns the index of the brace that closes an expression; skips CEL's maps in braces and strings in quotes.
+/// Returns the index of the brace that ends an expression. Braces in CEL's maps and in strings are skipped.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -195,7 +197,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The location of a node. The path is only built on demand.
+/// Where a node is. The path is built only if an error or a secret needs it.
 #[derive(Clone, Copy)]
 struct Location<'a> {
     above: Option<&'a Self>,
@@ -208,11 +210,12 @@ impl Location<'_> {
     }
 }
 
-/// The state of an evaluation: the scope, and the paths of the secrets found.
+/// What an evaluation carries along: the variables, and the paths of secrets found so far.
 struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     secret: Vec<Path>,
-    /// The outermost list under evaluation. Paths never point into a list, so the whole list is secret if any item is.
+    /// The outermost list that is being evaluated. A path can't lead into a list, so the whole list is secret if any
+    /// item is.
     list: Option<Path>,
 }
 

@@ -1,4 +1,4 @@
-//! A YAML tree in which every node knows its line, for provenance.
+//! A YAML tree in which every node knows its line. Provenance shows these lines.
 
 use std::fmt;
 
@@ -6,7 +6,9 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-/// A node with the line of its key, or the line of its start if it has no key. For an alias, the line of the alias.
+/// A node of the tree, with the line of its key.
+///
+/// A node without a key has the line where it starts; an alias has its own line.
 #[derive(Debug)]
 pub struct LocatedNode {
     line: u64,
@@ -21,12 +23,12 @@ enum Node {
 }
 
 impl LocatedNode {
-    /// Returns the node below these keys. List items are addressed by index, from 0.
+    /// Returns the node below these keys. An item of a list is addressed by its index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// As [`Self::find`], but returns the last existing node on the way if a key is missing.
+    /// Returns the node below these keys, or the last existing one on the way if a key is missing.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {
@@ -36,12 +38,12 @@ impl LocatedNode {
         node
     }
 
-    /// Returns the line, from 1; 0 if it is unknown.
+    /// Returns the line of the node, from 1; 0 if it is unknown.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Returns the text of a scalar as written.
+    /// Returns the text of a scalar as written; `None` for a map or list.
     pub fn text(&self) -> Option<&str> {
         match &self.node {
             Node::Leaf(text) => Some(text),
@@ -146,6 +148,6 @@ mod tests {
     fn falls_back_to_the_nearest_parent() {
         let tree: LocatedNode = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
-        assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "the line of the alias");
+        assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "an alias has its own line");
     }
 }

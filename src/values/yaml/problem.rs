@@ -1,15 +1,17 @@
-//! Translates errors of the YAML library for users: without its advice to programmers, and without the content of the
+//! Translates errors of the YAML library for users: without its advice to programmers and without the content of the
 //! document.
 
-/// The maximum number of keys and values of a document.
+/// The maximum number of keys and values in a document.
 pub(super) const NODES: usize = 250_000;
-/// The maximum depth of a document.
+/// The maximum depth of nested maps and lists in a document.
 pub(super) const DEPTH: usize = 64;
-/// Messages for exceeded limits. The library's messages only help programmers who set the limits.
+/// The messages for a document that exceeds a limit.
+///
+/// The library's own messages help only programmers, who could raise it.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
-/// Prefixes of messages of the library, and their replacements.
+/// The beginnings of messages of the library, each with the message that replaces it.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
@@ -22,10 +24,10 @@ const TRANSLATIONS: [(&str, &str); 10] = [
     ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
     ("recursive references require", "an alias refers to a node that contains it"),
 ];
-/// Advice to programmers that the library may append.
+/// Advice to programmers that the library appends to messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// Translates a message of the library.
+/// Translates a message of the YAML library for users.
 pub(super) fn translate(message: &str) -> String {
     let message = redact_literals(message);
     let message = message.split(" at line ").next().unwrap_or(&message);
@@ -36,7 +38,9 @@ pub(super) fn translate(message: &str) -> String {
     translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
-/// Removes the value from serde's message about a type mismatch. The value may be a secret, or a whole block of them.
+/// Removes the value from serde's message that a value has the wrong type.
+///
+/// The value may be a secret, or a text full of secrets.
 pub fn redact_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
@@ -47,7 +51,7 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // Search for the last end marker, because the quoted value may contain anything.
+        // The quoted value may contain anything, also text like the end marker, so the last end marker counts.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);
@@ -56,10 +60,10 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// The notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
+/// How serde's messages write a value (`serde::de::Unexpected`): its kind, and the quote around it.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// The notation of enum variants in serde's messages.
+/// How serde's messages write the variant of an enum: no kind, and the quote around it.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]

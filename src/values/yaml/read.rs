@@ -1,32 +1,32 @@
-//! Reading of YAML. The build script (`src/core/build.rs`) includes this file to read the catalogue.
+//! Reads YAML. The build script `src/core/build.rs` includes this file too, to read the catalogue.
 
 #[path = "problem.rs"]
 pub mod problem;
 
 use serde::de::DeserializeOwned;
 
-/// An error of a text that is not valid YAML of the expected type.
+/// Why a text is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct Error {
-    /// The file or object that contains the text.
+    /// The file or object that contains the text, for messages.
     pub file: String,
-    /// The line, from 1; 0 where unknown.
+    /// The line of the problem, from 1; 0 if unknown.
     pub line: u64,
-    /// The column, from 1; 0 where unknown.
+    /// The column of the problem, from 1; 0 if unknown.
     pub column: u64,
-    /// The problem. It never contains values, which may be secrets.
+    /// What is wrong. The message contains no values, because they may be secrets.
     pub message: String,
 }
 
-/// Reads YAML as helm does where YAML versions differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
+/// Reads YAML like helm where YAML 1.1 and 1.2 differ: `0644` is octal. Duplicate keys are errors.
 ///
 /// # Errors
-/// If the text is not valid YAML, or not of the type `T`; with line and column.
+/// The text is not valid YAML, or not of the type `T`. The error has line and column.
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
-    // Comments are not needed, and the library rejects more than 32 lines of them in one place as an attack. The
-    // catalogue uses many aliases of few anchors to give many releases the same values, so their ratio is not limited.
-    // The size of the expanded document still is.
+    // Comments are dropped: the library rejects more than 32 lines of them in a row as an attack. The ratio of aliases
+    // to anchors is not limited: the catalogue gives many releases the same values through few anchors. The size of the
+    // expanded document is still limited.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,

@@ -47,7 +47,7 @@ impl World {
         let plan = self.osdpl(&["plan"]);
         for one in cloud.iter().filter(|one| one.release() != "memcached") {
             let line = plan.lines().find(|line| line.starts_with(one.release())).unwrap_or_default();
-            assert!(line.contains("remove our labels from its records"), "{}: {plan}", one.name);
+            assert!(line.contains("remove osdpl's labels from its records"), "{}: {plan}", one.name);
         }
         let _operator = self.operator().charts(&options.charts).start().await;
         self.until_gone().await;

@@ -1,4 +1,4 @@
-//! Adoption of foreign releases.
+//! Tests of the adoption of releases that someone else installed.
 
 use super::*;
 use crate::api::Approval;
@@ -19,7 +19,7 @@ fn theirs() -> ObservedRelease {
     }
 }
 
-/// Returns the store as a foreign release with a known comparison.
+/// Returns the release `store`, made by someone else, with the result of its comparison with the desired state.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {
@@ -63,7 +63,10 @@ fn adopts_requested_releases_without_other_manager() {
         fixture.policy.adopt.insert("all".into());
     };
     let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
-    assert_eq!(paused, "label the record, because it already equals the desired state", "labels do not start pods");
+    assert_eq!(
+        paused, "label the record, because it already equals the desired state",
+        "an adoption is allowed while paused: labels restart no pods"
+    );
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
     let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
-    assert_eq!(step, "paused; set `paused: false` to resume", "nobody asked for the label");
+    assert_eq!(step, "paused; set `paused: false` to resume", "nobody requested the adoption");
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
 }
@@ -109,7 +112,7 @@ fn unmanages_releases_and_counts_them_as_ready() {
         let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
         fixture().with_release("store", record).with(unmanage).describe_step("store")
     };
-    let expected = "remove our labels from its records, because the spec does not manage it any more";
+    let expected = "remove osdpl's labels from its records, because the spec does not manage it any more";
     for record in [
         observed_release(Status::Deployed),
         observed_release(Status::Failed),
@@ -117,6 +120,6 @@ fn unmanages_releases_and_counts_them_as_ready() {
     ] {
         assert_eq!(step_of(record), expected);
     }
-    assert_eq!(step_of(theirs()), "ready", "with any inputs");
+    assert_eq!(step_of(theirs()), "ready", "a release without labels of osdpl stays as it is");
     assert!(step_of(observed_release(Status::PendingUpgrade)).starts_with("unlock the record"));
 }

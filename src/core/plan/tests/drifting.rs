@@ -1,4 +1,4 @@
-//! Handling of drifted objects.
+//! Tests of what osdpl does about drift.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -11,7 +11,7 @@ use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 
-/// Returns a release in sync with an object that was deleted at this revision.
+/// Returns the release `store` with the desired inputs, and an object of its `revision` that someone deleted.
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };
@@ -44,26 +44,36 @@ fn handles_drift_by_policy_and_request() {
     let terminating =
         |fixture: Fixture| fixture.with(|fixture| fixture.observed.terminating.extend(["openstack".to_owned()]));
     for (what, fixture, step, drift_action) in [
-        ("report", drifted(3, Report), "ready", Some(DriftAction::Reported)),
-        ("repair", drifted(3, Repair), by_spec.as_str(), Some(DriftAction::Now)),
-        ("ignore", drifted(3, Ignore), "ready", None),
-        ("of an older revision", drifted(2, Repair), "ready", None),
-        ("requested", drifted(3, Report).with_repair_request("store"), by_person.as_str(), Some(DriftAction::Now)),
+        ("the spec says Report", drifted(3, Report), "ready", Some(DriftAction::Reported)),
+        ("the spec says Repair", drifted(3, Repair), by_spec.as_str(), Some(DriftAction::Now)),
+        ("the spec says Ignore", drifted(3, Ignore), "ready", None),
+        ("the drift was found for an older revision", drifted(2, Repair), "ready", None),
         (
-            "requested for all",
+            "a person requested the repair",
+            drifted(3, Report).with_repair_request("store"),
+            by_person.as_str(),
+            Some(DriftAction::Now),
+        ),
+        (
+            "a person requested to repair all",
             drifted(3, Report).with_repair_request("all"),
             by_person.as_str(),
             Some(DriftAction::Now),
         ),
-        ("requested for all but ignored", drifted(3, Ignore).with_repair_request("all"), "ready", None),
         (
-            "requested for another release",
+            "a person requested to repair all, but the spec says Ignore",
+            drifted(3, Ignore).with_repair_request("all"),
+            "ready",
+            None,
+        ),
+        (
+            "a person requested to repair another release",
             drifted(3, Report).with_repair_request("front"),
             "ready",
             Some(DriftAction::Reported),
         ),
-        ("paused", paused(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
-        ("in a terminating namespace", terminating(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
+        ("the cloud is paused", paused(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
+        ("the namespace is being deleted", terminating(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
     ] {
         assert_eq!((fixture.describe_step("store").as_str(), fixture.drift_action()), (step, drift_action), "{what}");
     }
@@ -86,7 +96,7 @@ fn repeated_drift_is_repaired_with_backoff() {
     assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));
     assert!(matches!(fought(2, 200).drift_action(), Some(DriftAction::Backoff { count: 2, .. })));
     assert!(matches!(fought(9, 3000).drift_action(), Some(DriftAction::Backoff { count: 9, .. })));
-    assert_eq!(fought(9, 4600).drift_action(), Some(DriftAction::Now), "the delay is bounded");
+    assert_eq!(fought(9, 4600).drift_action(), Some(DriftAction::Now), "the longest delay is over");
     let counted = [None, Some(repaired(1, 600)), Some(repaired(4, 7000)), Some(repaired(4, 7300))];
     assert_eq!(counted.map(|known| count_repairs(known.as_ref(), NOW)), [1, 2, 5, 1]);
 }

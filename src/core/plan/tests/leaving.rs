@@ -1,4 +1,4 @@
-//! Removal of releases.
+//! Tests of the removal of releases.
 
 use super::super::*;
 use crate::observed::ObservedRelease;
@@ -45,19 +45,24 @@ fn finds_dependents_of_running_and_desired_revisions() {
     };
     let approval = "it is no longer desired: waits for approval (osdpl approve)";
     let no_more = |fixture: &mut Fixture| fixture.desired.releases.get_mut("front").unwrap().needs.clear();
-    assert_eq!(without(no_more), approval, "front already runs without it");
+    assert_eq!(without(no_more), approval, "the running revision of front does not need store");
     let not_yet = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.clear();
         front.inputs = "newer".into();
     };
-    assert_eq!(without(not_yet), "waits until front is uninstalled", "the running revision may need it");
+    assert_eq!(without(not_yet), "waits until front is uninstalled", "the running revision of front may need store");
     let outside = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
         front.inputs = "newer".into();
     };
-    assert_eq!(without(outside), approval, "front waits for an external {}", store());
+    assert_eq!(
+        without(outside),
+        approval,
+        "front will need an external {}, which is published after the removal",
+        store()
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Releases in sync that are not ready yet.
+//! Tests of releases that have the desired inputs but are not ready yet.
 
 use crate::catalog::WorkloadKind;
 use crate::observed::{DaemonSetGroup, Issue, ObservedRelease, OnDelete, RecordBody};

@@ -1,4 +1,4 @@
-//! Releases with `DaemonSets` that are split by node in another way, which recreates their pods.
+//! Tests of upgrades that split `DaemonSets` by node differently, which restarts their pods.
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
@@ -7,8 +7,10 @@ use crate::release::NO_SPLIT;
 use crate::release::Status;
 use crate::testing::*;
 
-/// Returns the step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name,
-/// nodes).
+/// Returns the step of the release `store`, whose inputs changed.
+///
+/// `before` and `wanted` are digests of the present and the desired split. `sets` lists the present `DaemonSets` as
+/// (component, name, nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = NodeSplit {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Records of real helm versions: `helm uninstall` waiting for a pre-delete hook after two failed upgrades.
+/// Records made by real helm versions: `helm uninstall` waits for a pre-delete hook, after two failed upgrades.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 
@@ -128,7 +128,7 @@ fn errors_never_quote_the_record() {
 fn limits_the_unpacked_size() {
     let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
     let bomb = packed(&blank);
-    assert!(bomb.len() < 1024 * 1024, "it fits into a Secret");
+    assert!(bomb.len() < 1024 * 1024, "the packed payload fits into a Secret");
     assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge)));
 }
 

@@ -1,4 +1,4 @@
-//! A simulated cloud for rollout tests.
+//! A simulated cloud whose `DaemonSets` the rollout tests change.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -10,7 +10,7 @@ use crate::plan::Step;
 use crate::release::Status;
 use crate::testing::{self, Fixture, NOW};
 
-/// Two components on this number of nodes, with a controller that recreates evicted pods.
+/// A cloud with two components and a pod of each on every node. The tests play the part of Kubernetes and helm.
 pub struct Cloud {
     pub fixture: Fixture,
     pub plan: Plan,
@@ -67,14 +67,14 @@ impl Cloud {
         &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
     }
 
-    /// Simulates a template change by helm.
+    /// Simulates that helm changes the template of a component.
     pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
         let own = self.rolling.get_mut(&daemons(component)).unwrap();
         own.revisions.insert(release.into(), revision.into());
         self.recount();
     }
 
-    /// Updates the status of the `DaemonSets`.
+    /// Updates the number of outdated pods in the status of the `DaemonSets`, as Kubernetes does.
     fn recount(&mut self) {
         let nodes = i32::try_from(self.nodes.len()).unwrap();
         for set in &mut self.fixture.observed.workloads {
@@ -88,7 +88,7 @@ impl Cloud {
         }
     }
 
-    /// Runs a pass: stores the status and evicts the pods.
+    /// Simulates a pass of the operator: decides, stores the status and evicts the pods.
     pub fn pass(&mut self) -> NextRollouts {
         let Fixture { desired, observed, catalog, policy, .. } = &self.fixture;
         let next = decide(&Input {
@@ -115,7 +115,7 @@ impl Cloud {
         next
     }
 
-    /// Replaces evicted pods by starting ones.
+    /// Simulates that Kubernetes replaces the evicted pods by new ones, which are starting.
     pub fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Terminating) {
@@ -172,5 +172,5 @@ pub fn batches(cloud: &mut Cloud) -> Vec<String> {
             return batches;
         }
     }
-    panic!("it never ends: {batches:?} {:#?}", cloud.status);
+    panic!("the rollout does not end: {batches:?} {:#?}", cloud.status);
 }

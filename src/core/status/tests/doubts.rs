@@ -1,4 +1,4 @@
-//! Specs with too many warnings to report them all.
+//! Tests of specs with more warnings than the status reports.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unmanaged and removed releases.
+//! Tests of the events for releases that were unmanaged or removed.
 
 use super::*;
 
@@ -15,14 +15,22 @@ fn reports_removed_but_not_unmanaged_releases() {
     };
     let unmanaging = plan(&[("front", Step::Do(Action::Unmanage, Reason::Unmanaged))]);
     assert_eq!(during(&unmanaging, &observed), (remaining.to_owned(), 0));
-    assert_eq!(during(&Plan::default(), &observed).1, 0, "no decision, but its record exists");
+    assert_eq!(
+        during(&Plan::default(), &observed).1,
+        0,
+        "the plan has no decision, but a record of the release exists"
+    );
     assert_eq!(during(&Plan::default(), &recorded(Status::Uninstalled)).1, 1);
     assert_eq!(during(&Plan::default(), &Observed::default()).1, 1);
     let elsewhere = |record: ObservedRelease| {
         let record = ObservedRelease { release: Some("front".into()), status: Status::Deployed, ..record };
         Observed { releases: [(ReleaseKey::new("shop", "front"), record)].into(), ..Observed::default() }
     };
-    assert_eq!(during(&Plan::default(), &elsewhere(ObservedRelease::default())).1, 1, "a foreign release of that name");
+    assert_eq!(
+        during(&Plan::default(), &elsewhere(ObservedRelease::default())).1,
+        1,
+        "the release in namespace shop is not osdpl's"
+    );
     let ours = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
     assert_eq!(during(&Plan::default(), &elsewhere(ours)).1, 0);
 }

@@ -1,6 +1,6 @@
 use super::{MAX_DEPTH, MAX_LENGTH, MAX_OPERATORS, parse};
 
-/// A stack overflow ends the process, so a failure of this test is an abort.
+/// If this test fails, it aborts, because a stack overflow ends the process.
 #[test]
 fn permitted_expressions_fit_the_stack() {
     let long = |text: &str| text.repeat(MAX_OPERATORS - 4);
