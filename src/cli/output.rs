@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 
 /// The exit code that a shell reports for SIGPIPE: an interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
-/// The exit code if nothing can be written: 1 would mean that the cloud differs or a case fails.
+/// The exit code if standard output can't be written. Not 1, which commands return for differences and failed cases.
 const UNWRITABLE: i32 = 2;
 
 /// Prints a text and exits the process if that fails.

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// The resource's file; `-` for standard input.
     #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
     file: Option<PathBuf>,
-    /// Only these releases.
+    /// Render only these releases.
     releases: Vec<String>,
     /// Use placeholder credentials instead of `<redacted>`, the same in each run: for `helm template`. Secrets that you
     /// wrote yourself stay redacted.
@@ -76,14 +76,14 @@ struct Cloud {
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// The Jobs to delete before an upgrade, by release.
+    /// The Jobs that install.sh deletes before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
-    /// The cluster of the credentials, if they are real.
+    /// The cluster that the credentials were read from; `None` if they are not real.
     cluster: Option<script::ClusterIdentity>,
     /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
-    /// The paths of secrets written by users and not placeholders, by release.
+    /// The paths of the secrets that users wrote, by release. Placeholders never replace these: they stay redacted.
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
@@ -103,7 +103,7 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Without --credentials the file was already validated.
+        // `read_file` has validated the file. With --credentials, the file was only compared with the cluster.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -201,7 +201,7 @@ impl Arguments {
     }
 }
 
-/// Returns the secret paths that users wrote in a layer.
+/// Returns the paths of the secrets that users wrote in a layer.
 fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),
@@ -209,7 +209,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the secret paths that a layer sets, each leaf separately: a value that replaces a credential is secret, too.
+/// Returns every leaf that a layer sets at or below a secret path: a user's value that replaces a credential is secret,
+/// too.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

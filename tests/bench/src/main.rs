@@ -3,7 +3,7 @@
 //! The same charts with the same values are installed into a new namespace each time, with four methods: helm one
 //! release after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything
 //! is up: each helm has exited, each workload is available, each Job is complete, and for the operator the resource is
-//! Ready as well. Upstream's waits between pods are simulated; without them the order would have no effect.
+//! Ready as well. The cluster simulates the waits of upstream's pods; without them the order would have no effect.
 
 mod cloud;
 mod cpu;
