@@ -103,7 +103,7 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // `read_file` has validated the file. With --credentials, the file was only compared with the cluster.
+        // Without --credentials, `read_file` has validated the whole file already.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }

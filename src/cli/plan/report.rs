@@ -162,7 +162,7 @@ impl PlanReport {
             // A plan with missing facts has no exact hash, but the operator has reported its own.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
-                self.unknown.push("the hash to approve: `osdpl status` shows it".into());
+                self.unknown.push("the hash to approve: the operator's status has it once this spec is applied".into());
             }
             self.approval = Some(Approval { releases, hash });
         }

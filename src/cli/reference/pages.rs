@@ -12,7 +12,7 @@ const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit.
 /// Returns every page, by its path below the folder of the reference.
 ///
 /// # Errors
-/// Never for an item of the catalogue itself; only [`Reference::describe`] can return an error.
+/// If [`Reference::describe`] fails, which it does not for an item of this reference.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(

@@ -20,7 +20,7 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an explanation without lines, in which nothing is unready.
+    /// Returns an explanation without lines, which means that the subject is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
