@@ -1,4 +1,4 @@
-//! The tasks on a real control plane.
+//! Tests the operator's tasks, which watch the cluster, on a real control plane.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 
