@@ -1,4 +1,4 @@
-//! `osdpl adopt`: describes an existing cloud, and adopts its releases.
+//! `osdpl adopt`: describes an existing cloud as a resource, and asks the operator to adopt its releases.
 
 mod ceph;
 mod discover;

@@ -80,7 +80,7 @@ impl Arguments {
     /// Runs the subcommand; results go to standard output, each failed chart to standard error.
     ///
     /// # Errors
-    /// If any chart failed (after the others were processed), or if nothing can be done at all.
+    /// If a chart failed, after the remaining charts were processed; or if there is no chart to process.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
@@ -191,7 +191,8 @@ impl ChartOptions {
     }
 }
 
-/// Returns the charts of the arguments, or else those of the lock, or else all installable ones of the source.
+/// Returns the charts that the user names; by default those of the lock, or without a lock every installable chart of
+/// the source.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());

@@ -44,7 +44,7 @@ pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // Directive 4 disables file completion; 0 allows it if there is no candidate.
+    // The directive `:4` tells the shell not to complete files; with `:0` it completes them if there is no candidate.
     output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }

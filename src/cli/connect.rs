@@ -1,4 +1,4 @@
-//! Connects to the cluster, and explains why that fails.
+//! Connects to the cluster, or explains why that fails.
 
 use std::error::Error as _;
 use std::ffi::OsString;

@@ -20,7 +20,7 @@ use osdpl_core::desired::select;
 pub(crate) struct Arguments {
     /// Releases to unmanage, by the catalogue's names.
     releases: Vec<String>,
-    /// Detach the whole cloud: the resource is deleted, and everything it created keeps running.
+    /// Detach the whole cloud: the resource is deleted, and everything that it created keeps running.
     #[arg(long)]
     all: bool,
     #[command(flatten)]

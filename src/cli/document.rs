@@ -26,7 +26,7 @@ pub(crate) struct Document {
     pub others: Vec<Value>,
 }
 
-/// The location of an object.
+/// The location of an object in a file.
 struct Location {
     /// The name of the file in messages.
     file: String,
@@ -72,7 +72,7 @@ impl Document {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    /// Parses the text of a file.
+    /// Parses the text of a file, and returns its resource of this name, or its only resource.
     pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
         for document in split_documents(file, text) {

@@ -28,11 +28,11 @@ pub(crate) struct LiveQuery<'a> {
 pub(crate) struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
-    /// The resource in the cluster, if it exists.
+    /// The resource in the cluster; `None` if it does not exist yet.
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
-    /// The file that the resource was read from, if any.
+    /// The document that the resource was read from; `None` if it comes from the cluster.
     pub document: Option<Document>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // In this annotation, client-side apply keeps the previous spec.
+    // Remove this annotation: client-side apply keeps the previous spec in it.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }

@@ -173,7 +173,7 @@ impl Arguments {
 /// would keep answering probes without reconciling anything.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
-        // The panic hook has printed the message already, and it may contain secrets.
+        // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
         _ = reconciling => anyhow::bail!(
             "reconciling has stopped: a pass panicked, see the message above; the operator exits and will be restarted; please report this"
         ),

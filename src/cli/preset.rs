@@ -34,10 +34,10 @@ enum Command {
 
 #[derive(Args)]
 struct Diff {
-    /// Comma-separated presets: `compute`.
+    /// The presets to compare with, separated by commas: `compute`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// Comma-separated presets in the order of composition: `compute,ha`.
+    /// The presets that would be used instead, separated by commas, in the order of composition: `compute,ha`.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: that of the file, or the newest one.

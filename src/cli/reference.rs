@@ -74,7 +74,7 @@ impl Kind {
 pub struct ListEntry {
     /// The name of the item.
     pub name: String,
-    /// The one-line description.
+    /// The description of the item in one line.
     pub description: String,
 }
 

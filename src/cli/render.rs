@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A cloud to render.
+/// A cloud whose values are rendered, and what the commands in install.sh need.
 struct Cloud {
     namespace: String,
     name: String,
@@ -87,7 +87,7 @@ struct Cloud {
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
-/// How secret values are written.
+/// What is written for a secret value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
     Redacted,
@@ -97,7 +97,7 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading any credential.
+        // Check the folder before reading any credential, so that none is written to a folder that others can read.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
@@ -159,7 +159,7 @@ impl Arguments {
         })
     }
 
-    /// Returns the selected releases in dependency order; each must have its values.
+    /// Returns the selected releases, for `--out` in dependency order. Fails if the values of one are not available.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -189,7 +189,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release in the requested form.
+    /// Returns the values of a release with its secrets redacted, replaced or real, as the options request.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -216,7 +216,7 @@ fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// Replaces every text and number below these paths, keeping the types that templates expect.
+/// Replaces every text and number below these paths by one of the same type, because templates depend on types.
 fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     let mut redacted = values.clone();
     for path in paths {

@@ -83,7 +83,7 @@ fn given() -> Vec<Value> {
     kinds.into()
 }
 
-/// Returns the certificates of a cloud.
+/// Returns the certificates that osdpl verifies for a cloud.
 fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     select("cloud", "openstack", &spec, catalog).certificates

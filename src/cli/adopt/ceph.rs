@@ -1,4 +1,4 @@
-//! Detects the Ceph that an existing cloud uses, read-only.
+//! Detects the Ceph that an existing cloud uses. It only reads from the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,8 @@ pub(crate) struct Ceph {
     pub note: String,
 }
 
-/// Detects the Ceph that the releases use; `None` if they use none. The resource has this namespace and name.
+/// Detects the Ceph that the releases use; `None` if they use none. `namespace` and `name` are those of the resource to
+/// write.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,

@@ -1,4 +1,4 @@
-//! Reads the existing cloud: helm's records, the given charts, and other owners of releases. Read-only.
+//! Reads an existing cloud: helm's records, the given charts, and the other tools that own releases. It writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use osdpl_operator::controller::chart_of_release;
 pub(crate) struct HelmReleases {
     /// The deployed releases that osdpl does not manage.
     pub found: Vec<InstalledRelease>,
-    /// The releases that are not described, each with the reason.
+    /// The releases that the description leaves out, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,
 }
 

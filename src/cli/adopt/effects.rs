@@ -20,7 +20,7 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that templates would read differently.
+    /// The values that would change, as the chart's templates read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
@@ -43,14 +43,14 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects on every release that can be adopted, by the catalogue's name.
+    /// Returns the effects on every release that can be adopted, by the catalogue's name of the release.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // The same chart and the same values cause no upgrade.
+            // A release with the same chart and values would not be upgraded, so there are no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -116,7 +116,7 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that templates would read differently.
+/// Returns the values of a release that would change, as the chart's templates read them.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

@@ -18,18 +18,18 @@ pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
-    /// The note about the cloud's Ceph.
+    /// What the file tells the user about the cloud's Ceph, as a comment.
     pub note: Option<&'a str>,
 }
 
 impl DescriptionFile<'_> {
-    /// Writes the Secrets and then the resource, so that `kubectl apply` creates the Secrets that the resource
-    /// references first.
+    /// Writes the Secrets before the resource, so that `kubectl apply` creates them before the resource that needs
+    /// them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // The mode above applies only to a new file: a file that exists keeps its own.
+        // `mode` applies only to a new file: a file that exists keeps its own.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())

@@ -134,7 +134,7 @@ impl Comparison<'_> {
         Ok(Some(diff))
     }
 
-    /// Returns the values that templates would read differently, and how the chart changes.
+    /// Returns the values that differ, as the chart's templates read them, and how the chart changes.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);

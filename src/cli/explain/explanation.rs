@@ -21,7 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// What is shown instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The value to explain, and its context.
+/// A path in values, and what is needed to explain the value there.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -38,7 +38,7 @@ pub(crate) struct Explanation {
     /// The value that helm gets, with secrets replaced; absent if helm gets none, so that the chart's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// How a parent key suppresses the chart's default: it is removed, or its value is not a map.
+    /// How a parent key suppresses the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value, the winning one first.
@@ -49,7 +49,7 @@ pub(crate) struct Explanation {
     pub chart: Chart,
 }
 
-/// The value of one entry of `spec.nodes.overrides`.
+/// The value that one entry of `spec.nodes.overrides` sets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnNodes {
@@ -63,10 +63,11 @@ pub(crate) struct OnNodes {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerValue {
-    /// Where the layer sets it: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
+    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
+    /// resource.
     #[serde(rename = "place")]
     pub location: String,
-    /// The value; absent if the layer sets a parent key to something that is not a map.
+    /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Why the catalogue sets this value, if it says so.

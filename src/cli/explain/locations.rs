@@ -21,7 +21,8 @@ pub(crate) struct LocationFinder<'a> {
 /// Where a layer sets a value, and why.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
-    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
+    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
+    /// resource.
     pub location: String,
     /// Why the catalogue sets this value, if it says so.
     pub why: Option<String>,

@@ -25,7 +25,7 @@ pub(crate) struct PlanReport {
     /// Whether no cluster was queried.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the spec differs from the cluster's.
+    /// Whether the planned spec differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
     /// Whether the spec is refused, so that nothing is done for it.

@@ -41,7 +41,7 @@ pub(crate) struct Comparison {
     has_no_releases: bool,
 }
 
-/// Services that only one of the clouds has.
+/// The names of services that only one of the clouds has.
 #[derive(Serialize)]
 pub(crate) struct Services {
     pub added: Vec<String>,

@@ -137,7 +137,7 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
     text
 }
 
-/// Returns the verified certificates as structured data.
+/// Returns the certificates that osdpl verifies as structured data.
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -147,7 +147,7 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Returns the verified certificates as Markdown; empty if there are none.
+/// Returns the certificates that osdpl verifies as Markdown; empty if there are none.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {

@@ -44,8 +44,8 @@ const MANIFESTS: &str = "# What helm would render stands beside the values, as R
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster that real credentials were read from. Its mark is the resource's namespace, which everyone who can read
-/// the credentials can see.
+/// The cluster that real credentials were read from. It is recognized by the resource's namespace, which everyone who
+/// can read the credentials can see.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
@@ -54,7 +54,8 @@ pub(crate) struct ClusterIdentity {
 }
 
 impl ClusterIdentity {
-    /// Returns commands that stop the script in any other cluster, where it would install credentials and delete Jobs.
+    /// Returns the shell commands that stop install.sh in any other cluster, where it would install credentials and
+    /// delete Jobs.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(

@@ -10,11 +10,11 @@ use osdpl_values::{Path, Values, merge};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// A sentence that describes the expectation.
+    /// A sentence that says what the case expects.
     pub name: String,
     /// The resource's file, relative to the file of cases.
     pub file: Option<String>,
-    /// The resource's spec instead of a file.
+    /// The spec of the resource, instead of a file.
     pub spec: Option<Values>,
     /// Presets to append to those of the spec.
     #[serde(default)]

@@ -33,7 +33,7 @@ use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
-/// The required fields and their content.
+/// The required fields of a case, each with what it contains.
 const REQUIRED: [(&str, &str); 2] =
     [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 

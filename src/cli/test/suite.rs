@@ -8,7 +8,7 @@ use super::case::Case;
 use super::parse::{self, CaseProblem};
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// A file of cases.
+/// A file of cases that was parsed.
 pub(crate) struct Suite {
     /// The file of the resource for cases that name none, relative to the file of cases.
     pub file: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Suite {
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
-    /// The file with the lines of its nodes.
+    /// The parsed file, whose nodes know their lines.
     root: LocatedNode,
 }
 

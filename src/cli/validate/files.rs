@@ -81,7 +81,7 @@ impl Inputs {
         unreadable: &mut Vec<(String, String)>,
     ) -> Result<(), (String, String)> {
         let problem = |error: &std::io::Error| (folder.display().to_string(), ReadError::new("", error).why);
-        // Links may lead to a folder more than once, or form a cycle.
+        // Links may lead to a folder more than once, or in a circle: read each folder only once.
         if !visited.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }

@@ -43,7 +43,7 @@ pub struct World {
     pub charts: PathBuf,
     /// A catalogue for the operator instead of the built-in one.
     pub catalog: Option<PathBuf>,
-    /// The resource, as JSON.
+    /// The resource to install, as JSON.
     pub sample: Value,
     /// Temporary files, and the operator's cache.
     pub scratch: tempfile::TempDir,
@@ -132,11 +132,11 @@ impl World {
 
 /// What plain helm needs to install one release.
 pub struct Release {
-    /// The archive.
+    /// The chart's archive.
     pub chart: PathBuf,
-    /// The file with the values.
+    /// The file with the release's values.
     pub values: PathBuf,
-    /// The releases that it depends on.
+    /// The names of the releases that this release depends on.
     pub needs: BTreeSet<String>,
 }
 
@@ -144,7 +144,7 @@ pub struct Release {
 pub struct Cloud<'a> {
     /// The shared environment.
     pub world: &'a World,
-    /// The namespace of all its releases.
+    /// The namespace of all releases of the cloud.
     pub namespace: String,
     /// The releases by name.
     pub releases: BTreeMap<String, Release>,

@@ -86,7 +86,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
     let mut report = Report::default();
     for round in 0..arguments.rounds {
-        // Each round starts with another method, to spread any drift.
+        // Each round starts with another method, so that a drift of the machine's speed affects all methods.
         for index in 0..arguments.methods.len() {
             let method = arguments.methods[(index + round) % arguments.methods.len()];
             let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;

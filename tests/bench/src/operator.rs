@@ -63,7 +63,7 @@ impl Operator {
     }
 }
 
-/// Installs a cloud with the operator, and measures that.
+/// Installs a cloud with the operator, and returns what that cost.
 pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     let operator = Operator::start(cloud.world).await?;
     let (before, began) = (Cpu::of(operator.pid)?, Instant::now());
