@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_chart_has_known_keys() {
-    // The built-in form, without the checks for external files.
+    // Loading the built-in catalogue skips the checks that external files get.
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
@@ -50,7 +50,8 @@ fn every_chart_has_known_keys() {
     assert!(missing.is_empty(), "no values/keys/<chart>.json for {missing:?}");
 }
 
-/// The built-in catalogue is not checked when it is loaded: these tests load it as an external one.
+/// Loading the built-in catalogue skips checks. These tests load the same files as an external catalogue, with all
+/// checks.
 #[test]
 fn built_in_catalogue_matches_the_tested_one() {
     let built_in = osdpl_core::files::built_in();
@@ -247,7 +248,7 @@ fn external_backend_has_one_address_and_port() {
     assert_eq!(
         at(nova, "endpoints.oslo_messaging.statefulset"),
         Some(&Value::Null),
-        "no list of members that are not there"
+        "an external rabbitmq has no StatefulSet whose members could be listed"
     );
 }
 

@@ -18,7 +18,7 @@ use osdpl_operator::charts::{Chart, ChartRequest, Error, Lock, Pull, Source, Sto
 use osdpl_operator::helm;
 use tempfile::TempDir;
 
-/// Returns both versions of helm; builds a missing program, or fails with the required tools.
+/// Returns the programs of both versions of helm. Builds a missing one, or fails with the tools that this requires.
 fn helms() -> BTreeMap<u8, PathBuf> {
     let found = programs::ensure(&[Program::Helm3, Program::Helm4], &mut programs::print_progress).unwrap();
     let path = |program| found.path(program).unwrap().to_owned();
@@ -29,7 +29,7 @@ fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
 
-/// Runs helm like a user, with its home folders in `home`.
+/// Runs helm as a user does, with its home folders in `home`.
 fn run(helm: &Path, home: &Path, arguments: &[&str]) {
     let homes = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, home.join(name)));
     let output = Command::new(helm).args(arguments).envs(homes).output().unwrap();
@@ -71,7 +71,7 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());
-    // helm adds the linked dependency itself.
+    // Remove the linked dependencies: `helm dependency update` adds them itself.
     if copied.join("charts").exists() {
         fs::remove_dir_all(copied.join("charts")).unwrap();
     }
@@ -118,7 +118,11 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
 
         let archive = repository.folder.path().join(format!("memcached-{version}.tgz"));
         fs::remove_file(&archive).unwrap();
-        assert_eq!(obtain(cache.path(), &helm, &repository.url, &version).await.unwrap(), chart, "pulled once");
+        assert_eq!(
+            obtain(cache.path(), &helm, &repository.url, &version).await.unwrap(),
+            chart,
+            "the cached chart is used without another pull"
+        );
 
         let changed = TempDir::new().unwrap();
         copy(&stand_ins(), changed.path());

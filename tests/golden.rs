@@ -1,4 +1,4 @@
-//! Golden files: the output of `osdpl render` and `osdpl plan --offline` for kinds of cloud.
+//! Golden files: the output of `osdpl render` and `osdpl plan --offline` for many clouds.
 //!
 //! The renders of three clouds are stored completely: compute, storage, and storage with ha. For every other preset,
 //! OpenStack release and sample only the difference to one of these is stored, so that a new file in `presets`,
@@ -27,7 +27,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Returns presets on an OpenStack release, with their required features.
+    /// Returns the cloud of these presets on an OpenStack release, with the features that the presets require.
     fn of(presets: &[&str], release: &str) -> Self {
         let mut spec = json!({"openstackRelease": release, "presets": presets});
         if presets.contains(&"storage") {
@@ -49,7 +49,7 @@ impl Cloud {
         Some(Self { name: format!("{sample}_{backend}_{RELEASE}"), spec })
     }
 
-    /// Returns the output of an `osdpl` command for it.
+    /// Returns the output of an `osdpl` command for this cloud.
     fn osdpl(&self, arguments: &[&str]) -> String {
         let resource = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -100,7 +100,7 @@ fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     families
 }
 
-/// Whether a preset is a cloud by itself.
+/// Whether a preset has services, so that it is a cloud by itself.
 fn has_services(preset: &str) -> bool {
     let text = std::fs::read_to_string(root().join(format!("presets/{preset}.yaml"))).unwrap();
     let parsed: Value = yaml::parse(preset, &text).unwrap();
@@ -157,7 +157,7 @@ fn values_of_every_cloud_match_the_golden_files() {
         let rendered = base.osdpl(&["render"]);
         golden(&format!("values_{}", base.name), &rendered);
         let before = releases(&rendered);
-        assert!(before.contains_key("mariadb"), "the output is read: {:?}", before.keys());
+        assert!(before.contains_key("mariadb"), "the output of `osdpl render` can't be parsed: {:?}", before.keys());
         for cloud in others {
             let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
             golden(&format!("values_{}", cloud.name), &difference);
@@ -165,7 +165,7 @@ fn values_of_every_cloud_match_the_golden_files() {
     }
 }
 
-/// They are read in reviews, and every clone contains them.
+/// Golden files must be small, because people read them in reviews and every clone contains them.
 #[test]
 fn golden_files_are_small_and_used() {
     let mut expected: Vec<String> = all().map(|cloud| format!("values_{}.snap", cloud.name)).collect();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates, and one module of a crate, that take values and return values.
+/// Crates, and one module of a crate, that only take values and return values.
 const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide"];
 
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
@@ -125,7 +125,7 @@ fn files_are_short() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
-/// Returns the files that git tracks; nothing outside of a clone.
+/// Returns the files that git tracks; none if the repository is not a clone.
 fn tracked() -> Vec<String> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
     let list = output.ok().filter(|output| output.status.success()).map(|output| output.stdout).unwrap_or_default();
@@ -142,7 +142,7 @@ fn the_top_level_holds_only_agreed_entries() {
 
 #[test]
 fn no_file_contains_a_path_of_one_machine() {
-    // The names are joined here, because this file is checked as well.
+    // Join the paths here: this test checks this file, too, and must not find them.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in tracked() {

@@ -1,5 +1,5 @@
-//! Findings for bad inputs, from the library that `osdpl validate`, the webhook and the operator share, and the
-//! command's own options.
+//! Findings for bad inputs, and the options of `osdpl validate`. The findings come from the library that the command,
+//! the webhook and the operator share.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -23,11 +23,11 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{Report, Schemas, report, split_documents};
 
-/// The path of the table.
+/// The table of bad inputs, each with its expected findings.
 const TABLE: &str = "tests/validate/bad.txt";
-/// The minimum number of inputs.
+/// The minimum number of bad inputs in the table.
 const INPUTS: usize = 150;
-/// The header of an input that is only a spec.
+/// The beginning of the resource, if an input is only a spec.
 const HEAD: &str =
     "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
 
@@ -50,7 +50,7 @@ fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, clus
     report(&documents, catalog, schemas, cluster_info, None)
 }
 
-/// Returns the resource of an input.
+/// Returns an input as a complete resource; an input without `apiVersion` is only a spec.
 fn resource(input: &str) -> String {
     if input.starts_with("apiVersion:") {
         return input.to_owned();
@@ -67,7 +67,8 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings of an input, one per line; without those in `usual` if it uses the default presets.
+/// Returns the findings about an input, one per line. With the default presets, it leaves out the findings in `usual`,
+/// which these presets cause for every input.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
@@ -98,7 +99,7 @@ fn without_lists(message: &str) -> String {
     rest.fold(parts[0].to_owned(), |text, part| format!("{text}fragments[…]{part}"))
 }
 
-/// Returns an input and its expected findings.
+/// Returns the input in one entry of the table, and its expected findings.
 fn case(text: &str) -> (String, String) {
     let is_finding = |line: &&str| line.starts_with("=> ");
     let is_input = |line: &&str| !line.starts_with("=> ") && !line.starts_with("# ") && !line.is_empty();
@@ -138,7 +139,7 @@ fn every_bad_input_has_location_cause_and_remedy() {
         if actual.is_empty() {
             let _ = writeln!(problems, "{input}has no findings");
         }
-        // The text after an input is the heading of the next one.
+        // Comments after an input are the heading of the next input.
         let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
         let _ = write!(table_now, "---\n{input}{actual}{}", heading.collect::<String>());
     }

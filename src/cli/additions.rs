@@ -15,27 +15,27 @@ use osdpl_lint::validate::{Content, objects, split_documents};
 use osdpl_operator::cluster::{list_additions, read_addition};
 use osdpl_values::yaml::redact_literals;
 
-/// The default namespace of a resource.
+/// The namespace of a resource if neither its file nor `-n` names one.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// What to do about an invalid `ConfigMap`.
+/// What the command line does about an invalid addition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInvalid {
-    /// Fail, because the author of the file can correct it.
+    /// The command fails, because the author of the file can correct it.
     Fail,
-    /// Warn and ignore it, as the operator does.
+    /// The command prints a warning and ignores the addition, as the operator does.
     Warn,
 }
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is the default for objects
-    /// that name none.
+    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is assumed for objects that
+    /// name none.
     pub(crate) fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
         self.load_with(&read_file(file, namespace)?)
     }
 
-    /// Loads the catalogue with the additions of `ConfigMap`s in the cluster; those in the file replace those of the
-    /// same names.
+    /// Loads the catalogue with additions from the `ConfigMap`s of the cluster and of the file. A `ConfigMap` of the
+    /// file replaces the one of the same name in the cluster.
     pub(crate) async fn load_from(
         &self,
         client: &Client,
@@ -51,17 +51,17 @@ impl CatalogOption {
         Ok(self.extended(&additions, OnInvalid::Warn)?.catalog)
     }
 
-    /// Loads the catalogue with additions, which must be valid.
+    /// Loads the catalogue with additions, and fails if one of them is invalid.
     pub(crate) fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
         Ok(self.extended(additions, OnInvalid::Fail)?.catalog)
     }
 
-    /// Loads the catalogue with additions, without reporting invalid ones: the result contains them.
+    /// Loads the catalogue with additions. It prints nothing about invalid additions: the result lists them.
     pub(crate) fn extended_silently(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
 
-    /// Loads the catalogue with additions. Invalid ones are an error, or a warning.
+    /// Loads the catalogue with additions. `on_invalid` says whether an invalid addition is an error or only a warning.
     pub(crate) fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<ExtendedCatalog> {
         let extended = self.extended_silently(additions)?;
         let messages = extended.rejected.iter().map(|rejected| format!("{}: {}", rejected.source, rejected.message));
@@ -80,13 +80,13 @@ impl CatalogOption {
 /// warning and returns none.
 pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
     list_additions(client, namespace).await.unwrap_or_else(|error| {
-        eprintln!("not readable: ConfigMaps of the catalogue in {namespace}: {:#}", readable(error));
+        eprintln!("warning: additions to the catalogue in {namespace} can't be read: {:#}", readable(error));
         Vec::new()
     })
 }
 
-/// Reads the `ConfigMap`s with the catalogue's label in a file that are in the namespace of its resource. `namespace`
-/// is the default for objects that name none.
+/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource.
+/// `namespace` is assumed for objects that name none.
 ///
 /// # Errors
 /// If the file can't be read, or if such a `ConfigMap` is invalid.
@@ -95,8 +95,8 @@ pub(crate) fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<
     parse_files(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), namespace, OnInvalid::Fail)
 }
 
-/// Reads the `ConfigMap`s as [`read_file`] does, from the texts of several files, each with its name. With
-/// [`OnInvalid::Warn`] it skips invalid `ConfigMap`s: the validation of the files reports them.
+/// Reads additions as [`read_file`] does, from several files, given by name and text. With [`OnInvalid::Warn`] it skips
+/// invalid `ConfigMap`s: the validation of the files reports them.
 pub(crate) fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     namespace: Option<&str>,
@@ -106,7 +106,7 @@ pub(crate) fn parse_files<'a>(
     let mut resource_namespaces: Vec<String> = Vec::new();
     for (name, text) in files {
         for document in split_documents(name, text) {
-            // Other documents of the file may be invalid YAML.
+            // Skip documents that are invalid YAML: they need not belong to an addition.
             let Content::Object(parsed) = &document.content else { continue };
             for (_, object) in objects(&parsed.value) {
                 if object["kind"] == "OpenStackDeployment" {
@@ -129,7 +129,7 @@ pub(crate) fn parse_files<'a>(
     Ok(maps.iter().filter(is_included).map(read_addition).collect())
 }
 
-/// Parses a `ConfigMap`; an invalid one is an error, or skipped.
+/// Parses a `ConfigMap`. `on_invalid` says whether it fails for an invalid one or returns `None`.
 fn config_map(file: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {
     match serde_json::from_value(object.clone()) {
         Ok(map) => Ok(Some(map)),
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(
             parse_files(without_namespace, Some("prod"), OnInvalid::Fail).unwrap()[0].source,
             "ConfigMap prod/one",
-            "the default namespace applies"
+            "-n names the namespace of objects that name none"
         );
     }
 }

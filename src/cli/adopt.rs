@@ -1,4 +1,4 @@
-//! `osdpl adopt`: describes an existing cloud, and adopts its releases.
+//! `osdpl adopt`: describes an existing cloud as a resource, and asks the operator to adopt its releases.
 
 mod ceph;
 mod discover;
@@ -34,8 +34,8 @@ use report::{AdoptReport, Observations};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Releases to adopt, by the catalogue's names; their resource must be in the cluster. Without any, the cloud is
-    /// described.
+    /// Releases to adopt, by the catalogue's names; their OpenStackDeployment must be in the cluster. Without names,
+    /// the command only describes the cloud.
     releases: Vec<String>,
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]
@@ -44,16 +44,16 @@ pub(crate) struct Arguments {
     /// namespace of most releases.
     #[arg(long, short)]
     namespace: Option<String>,
-    /// Search all namespaces.
+    /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The resource's name; default: `cloud`, or the only one there is.
+    /// The name of the OpenStackDeployment; default: `cloud`, or the only one in the cluster.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Also print the Secrets if no file is given.
+    /// Also print the Secrets, which contain passwords.
     #[arg(long, conflicts_with = "out")]
     show_secrets: bool,
     /// The output format.
@@ -121,7 +121,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the namespace of the existing cloud, and the catalogue with the additions there.
+    /// Returns the namespace of the existing cloud, and the catalogue with the additions of that namespace.
     async fn namespace_and_catalog(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
         let catalog = self.catalog.load()?;
         let namespace = self.namespace.clone().or_else(|| main_namespace(&helm.found, &catalog));
@@ -130,10 +130,10 @@ impl Arguments {
         Ok((namespace, catalog))
     }
 
-    /// Returns the releases that the catalogue knows, and the others.
+    /// Separates the releases that the catalogue knows from the unknown ones.
     ///
     /// # Errors
-    /// If it knows none.
+    /// If the catalogue knows none of the releases.
     fn identify<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
         let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {
@@ -143,7 +143,7 @@ impl Arguments {
         Ok(known)
     }
 
-    /// Returns the error if there is nothing to describe.
+    /// Returns the error message if helm has no release that can be described.
     fn describe_missing(&self, helm: &HelmReleases) -> String {
         let scope =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
@@ -157,7 +157,7 @@ impl Arguments {
         format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
-    /// Returns the renderer, or why manifests can't be rendered: values are compared anyway.
+    /// Returns the renderer of manifests, or why there is none; without a renderer only values are compared.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -1,4 +1,4 @@
-//! `osdpl approve`: approves the pending changes.
+//! `osdpl approve`: approves the changes that wait for approval.
 
 use std::process::ExitCode;
 
@@ -17,14 +17,14 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: the changes that are
-    /// pending now.
+    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: approve the changes that
+    /// are pending now.
     hash: Option<String>,
 }
 
 impl Arguments {
     pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
-        // With `osdpl approve HASH` the name argument is the hash.
+        // With `osdpl approve HASH`, clap takes the hash for the resource's name, which is the first argument.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();

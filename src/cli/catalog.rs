@@ -1,4 +1,4 @@
-//! `osdpl catalog`: lists what can be selected, without a cluster.
+//! `osdpl catalog`: lists the services, presets, features and OpenStack releases of the catalogue, or describes one.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// What to list; default: everything.
     #[arg(value_parser = KindParser)]
     kind: Option<KindArgument>,
-    /// The entry to describe.
+    /// The service, preset, feature or OpenStack release to describe.
     name: Option<String>,
     /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
@@ -67,7 +67,7 @@ impl KindArgument {
     }
 }
 
-/// Parses a kind; for the name of an entry it suggests the right command.
+/// Parses the kind of entries. If the word is the name of an entry, the error suggests the command that describes it.
 #[derive(Clone)]
 struct KindParser;
 
@@ -132,7 +132,7 @@ fn list_text(reference: &Reference, kinds: &[Kind]) -> String {
     for kind in kinds {
         let lines = reference.list(*kind);
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
-        // A single list has no heading, which is easier to parse.
+        // A list of one kind has no heading, so that scripts can parse it.
         if kinds.len() > 1 {
             let separator = if text.is_empty() { "" } else { "\n" };
             let _ = writeln!(text, "{separator}{}:", kind.name());
@@ -151,7 +151,7 @@ fn list_json(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value>
     Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))
 }
 
-/// Writes the pages and removes those of entries that no longer exist.
+/// Writes the pages, and removes the pages of entries that the catalogue no longer has.
 #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 fn write_pages(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     let pages = pages(reference)?;

@@ -17,7 +17,7 @@ pub(crate) struct ChartOptions {
     /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
-    /// The lock file; default: the built-in lock
+    /// The lock file, which has the version and digest of each chart; default: the built-in lock
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// The cache folder of pulled charts
@@ -39,7 +39,7 @@ impl ChartOptions {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
-    /// Opens a store that can describe what it would pull, but pulls nothing.
+    /// Opens a store that can tell which charts it would pull, but pulls none.
     pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
@@ -52,7 +52,7 @@ impl ChartOptions {
         }
     }
 
-    /// Finds the helm program.
+    /// Finds the helm program that pulls charts from a repository.
     pub(crate) async fn program(&self) -> anyhow::Result<Program> {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
@@ -62,7 +62,7 @@ impl ChartOptions {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns the puller for repositories; a folder needs no helm.
+    /// Returns the puller of charts, which runs helm. A folder of charts needs no helm.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

@@ -80,7 +80,7 @@ impl Arguments {
     /// Runs the subcommand; results go to standard output, each failed chart to standard error.
     ///
     /// # Errors
-    /// If any chart failed (after the others were processed), or if nothing can be done at all.
+    /// If a chart failed, after the remaining charts were processed; or if there is no chart to process.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
@@ -169,7 +169,7 @@ impl PullArguments {
 
 impl ChartOptions {
     async fn list(self) -> anyhow::Result<()> {
-        // For a repository the lock has all the data, so no helm is needed.
+        // The lock lists the charts of a repository with their digests, so helm need not pull them.
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut results = Results::default();
@@ -191,7 +191,8 @@ impl ChartOptions {
     }
 }
 
-/// Returns the charts of the arguments, or else those of the lock, or else all installable ones of the source.
+/// Returns the charts that the user names; by default those of the lock, or without a lock every installable chart of
+/// the source.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());
@@ -212,7 +213,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 
-/// Counts the results for several charts: one failure does not stop the others.
+/// Counts the charts that succeeded and that failed. A failed chart does not stop the remaining ones.
 #[derive(Default)]
 struct Results {
     done: usize,
@@ -220,7 +221,7 @@ struct Results {
 }
 
 impl Results {
-    /// Counts a result, and prints the error of a failure.
+    /// Counts the result for one chart, and prints the error if it failed.
     fn record<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -235,7 +236,7 @@ impl Results {
         }
     }
 
-    /// Returns an error if a chart failed, or if there was none.
+    /// Returns an error if a chart failed, or if there was no chart. `verb` says what was done, such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

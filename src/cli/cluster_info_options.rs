@@ -9,7 +9,8 @@ use osdpl_lint::rule::check_network;
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
 pub(crate) struct ClusterInfoOptions {
-    /// The number of nodes of the cluster, each with every role: servers that need a node each are checked against it.
+    /// The number of nodes of the cluster, each with every role. osdpl checks that there are enough for replicas that
+    /// need a node each.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
     /// A StorageClass of the cluster, or NAME=PROVISIONER; repeat for each class.
@@ -18,13 +19,13 @@ pub(crate) struct ClusterInfoOptions {
     /// A network of the cluster's pods, such as 10.244.0.0/16.
     #[arg(long = "pod-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pods: Vec<String>,
-    /// A network of its Services, such as 10.96.0.0/12.
+    /// A network of the cluster's Services, such as 10.96.0.0/12.
     #[arg(long = "service-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     services: Vec<String>,
 }
 
 impl ClusterInfoOptions {
-    /// Returns the description of the cluster for the rules.
+    /// Returns what the options say about the cluster, for the checks of the resource.
     pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),
@@ -40,7 +41,7 @@ impl ClusterInfoOptions {
         }
     }
 
-    /// Whether any option is set.
+    /// Whether the user set any of these options.
     pub(crate) fn is_set(&self) -> bool {
         self.to_cluster_info() != ClusterInfo::default()
     }
@@ -52,7 +53,7 @@ fn network(text: &str) -> Result<String, String> {
 
 fn class(text: &str) -> Result<Class, String> {
     let (name, provisioner) = text.split_once('=').unwrap_or((text, ""));
-    // The name of an object (RFC 1123).
+    // The letters that Kubernetes permits in the name of an object (RFC 1123).
     let is_valid = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
     if name.is_empty() || !name.chars().all(is_valid) {
         return Err(

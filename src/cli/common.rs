@@ -35,13 +35,14 @@ impl CatalogOption {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the context for errors of the catalogue, whose paths are relative to its folder.
+    /// Returns the introduction of an error in the catalogue. It names the folder, because file names in the error are
+    /// relative to it.
     pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")
     }
 
-    /// Returns the files of the catalogue.
+    /// Returns the texts of the catalogue's files.
     pub(crate) fn texts(&self) -> anyhow::Result<Files> {
         Ok(files::read_files(self.catalog.as_deref())?)
     }
@@ -52,7 +53,7 @@ impl CatalogOption {
 pub(crate) struct Target {
     /// The resource's name; default: the only one there is.
     pub name: Option<String>,
-    /// Its namespace; default: all are searched.
+    /// The resource's namespace; default: all are searched.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -65,7 +66,7 @@ pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only one there is.
     #[arg(long)]
     pub name: Option<String>,
-    /// Its namespace, unless the file names one; default: all are searched.
+    /// The resource's namespace, unless the file names one; default: all are searched.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -82,12 +83,12 @@ impl Target {
     /// Finds the resource in the cluster.
     ///
     /// # Errors
-    /// If there is none, or if there are several.
+    /// If no resource, or more than one, has the requested name and namespace.
     pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
-                // Without cluster-wide permissions, use the namespace that kubectl would use.
+                // Without permission to list resources in all namespaces, use the namespace that kubectl would use.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     list(Api::default_namespaced(client.clone())).await
                 }

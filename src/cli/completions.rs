@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use super::output;
 
-/// The name of the program that kubectl calls for completions of the plugin `kubectl-osdpl`; a link to this program.
+/// The name by which kubectl calls this program to complete arguments of the plugin `kubectl-osdpl`.
 pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
@@ -28,7 +28,7 @@ impl Arguments {
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
-    // This adds the `help` subcommands and global options.
+    // `build` adds the `help` subcommands and the global options.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
     let mut command = &root;
@@ -44,7 +44,7 @@ pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // Directive 4 disables file completion; 0 allows it if there is no candidate.
+    // The directive `:4` tells the shell not to complete files; with `:0` it completes them if there is no candidate.
     output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
@@ -74,7 +74,7 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// Returns the subcommands, or else the values of positional arguments, and whether files are completed.
+/// Returns the subcommands or else the values of positional arguments, and whether the shell may also complete files.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
@@ -85,7 +85,7 @@ fn names(command: &Command) -> (Candidates, bool) {
     }
 }
 
-/// Returns only the first line, because each line is one candidate.
+/// Returns the first line of a help text: in kubectl's format, each line is one candidate.
 fn help(text: Option<&clap::builder::StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

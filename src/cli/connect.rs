@@ -1,4 +1,4 @@
-//! Connects to the cluster, and explains why that fails.
+//! Connects to the cluster, or explains why that fails.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use super::input::ReadError;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
-/// The API server that this process uses, and the options that select another one.
+/// The API server that this process uses, and the command-line options that select another one, for error messages.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Remembers the API server for the messages of [`readable`].
@@ -22,13 +22,13 @@ pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
 
-/// The options that select a cluster; kubectl does not pass its own options to plugins.
+/// The options that select a cluster. They repeat kubectl's options, which kubectl does not pass to plugins.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context in it; default: the current one.
+    /// The context in the kubeconfig file; default: the current one.
     #[arg(long)]
     context: Option<String>,
 }
@@ -63,7 +63,7 @@ impl ClusterOption {
         }
     }
 
-    /// Explains why the files that kubectl would read select no cluster.
+    /// Returns the error that says why the kubeconfig files that kubectl would read select no cluster.
     async fn explain_failure(&self, options: &KubeConfigOptions) -> anyhow::Error {
         let (files, reason) = kubeconfig_files();
         let existing: Vec<&PathBuf> = files.iter().filter(|file| file.exists()).collect();
@@ -108,8 +108,8 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
     }
 }
 
-/// Whether a cluster is configured, reachable or not: by a kubeconfig, which may be invalid, or by the pod's
-/// environment.
+/// Whether a kubeconfig or the pod's environment names a cluster. The cluster may be unreachable, the kubeconfig
+/// invalid.
 pub(crate) fn is_configured() -> bool {
     let in_files = match Kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
@@ -123,7 +123,7 @@ fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the files that kubectl would read, and why.
+/// Returns the kubeconfig files that kubectl would read, and the reason why it would read these.
 fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -133,7 +133,7 @@ fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
     (vec![home.join(".kube/config")], "KUBECONFIG is not set")
 }
 
-/// Returns the error for a file that is not a kubeconfig. Never contains its content, which may have tokens.
+/// Returns the error for a file that is not a kubeconfig. The error never quotes the file, which may contain tokens.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
     let name = file.display().to_string();
@@ -151,10 +151,11 @@ fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
     }
 }
 
-/// Returns the message of the API server or, if it does not respond, which server that is and why.
+/// Returns the API server's message as an error. If the server does not answer, the error names the server and the
+/// cause.
 pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
-        // This is the API server's response for an unknown kind.
+        // This is the API server's response for a kind whose CRD is not installed.
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(
             "the cluster does not know this kind (404 page not found); install the operator's chart, or only its definitions: osdpl crd | kubectl apply --server-side -f -"
         ),

@@ -1,5 +1,5 @@
-//! `osdpl detach`: unmanages releases, or detaches the whole cloud. They keep running and can be managed by hand with
-//! helm.
+//! `osdpl detach`: unmanages releases, or detaches the whole cloud. The releases keep running and can be managed by
+//! hand with helm.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ use osdpl_core::desired::select;
 pub(crate) struct Arguments {
     /// Releases to unmanage, by the catalogue's names.
     releases: Vec<String>,
-    /// Detach the whole cloud: the resource is deleted, and everything it created keeps running.
+    /// Detach the whole cloud: the resource is deleted, and everything that it created keeps running.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -54,7 +54,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that are still managed, each with its service, and prints which are not.
+    /// Returns the requested releases that osdpl still manages, each with its service; prints which are unmanaged
+    /// already.
     async fn managed_releases(
         &self,
         client: &Client,
@@ -80,7 +81,7 @@ impl Arguments {
     }
 }
 
-/// Returns the change of the spec that unmanages these releases, each given with its service.
+/// Returns the merge patch of the spec that unmanages these releases, each given with its service.
 fn unmanage_patch(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {

@@ -1,4 +1,4 @@
-//! `osdpl diff`: compares the releases recorded by helm with the desired state.
+//! `osdpl diff`: compares the releases recorded by helm with the releases that the resource desires.
 
 mod compare;
 mod report;
@@ -18,10 +18,11 @@ use report::DiffReport;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The resource's file, as if it were applied; default: the cluster's resource. `-` for standard input.
+    /// Compare with this file's resource, as if it were applied; default: the cluster's resource. `-` for standard
+    /// input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
-    /// Only these releases.
+    /// Compare only these releases.
     releases: Vec<String>,
     /// Also compare the objects that helm would render from the operator's charts (--charts) with the recorded ones.
     #[arg(long)]
@@ -37,7 +38,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// The exit code if something can't be compared: 1 means differences, as for `kubectl diff`.
+/// The exit code if a release can't be compared, because 1 means differences, as for `kubectl diff`.
 const UNREADABLE: u8 = 2;
 
 impl Arguments {
@@ -63,7 +64,7 @@ impl Arguments {
     }
 
     async fn compare(&self) -> anyhow::Result<DiffReport> {
-        // Fail early: without charts nothing can be rendered.
+        // Open the charts before the cluster is read, so that the command fails early without them.
         let renderer = if self.manifests { Some(Renderer::open(&self.chart_options).await?) } else { None };
         let (resource, file) = (&self.resource, self.file.as_deref());
         let live =
@@ -83,7 +84,7 @@ impl Arguments {
         Ok(report)
     }
 
-    /// Checks that each named release is desired or running.
+    /// Checks that each release named on the command line is desired or exists.
     fn check_releases(&self, live: &Live) -> anyhow::Result<()> {
         let decisions = &live.preview.plan.decisions;
         let Some(unknown) = self.releases.iter().find(|name| !decisions.contains_key(*name)) else { return Ok(()) };

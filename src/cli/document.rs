@@ -1,4 +1,4 @@
-//! Reads the resource of a file, and the other objects of the file.
+//! Reads the resource from a file, and the other objects of the file, such as Secrets that the resource references.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -20,15 +20,15 @@ pub(crate) struct Document {
     location: Location,
     /// The resource as written in the file.
     object: Value,
-    /// The namespace of the resource if it names none.
+    /// The namespace of the resource if the file names none.
     namespace: Option<String>,
     /// The other objects of the file, for example Secrets and `ConfigMap`s that the resource references.
     pub others: Vec<Value>,
 }
 
-/// The location of an object.
+/// The location of an object in a file.
 struct Location {
-    /// The file's display name.
+    /// The name of the file in messages.
     file: String,
     document: Rc<ParsedDocument>,
     /// The keys of the object in the document; empty if the document is the object.
@@ -58,21 +58,21 @@ impl Document {
     /// Reads the only resource of a file, or of standard input for `-`.
     ///
     /// # Errors
-    /// If there are several resources, or if any document of the file is not valid YAML: the resource might reference
-    /// it.
+    /// If there is not exactly one resource, or if any document of the file is invalid YAML, because the resource might
+    /// reference the objects in it.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         Self::read_named(path, None)
     }
 
-    /// Reads the resource of this name, if one is given.
+    /// Reads the resource of this name from a file; without a name, its only resource.
     ///
     /// # Errors
-    /// As [`Self::read`], and if there is none of this name.
+    /// As [`Self::read`], and if no resource has this name.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    /// Parses the text of a file.
+    /// Parses the text of a file, and returns its resource of this name, or its only resource.
     pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
         for document in split_documents(file, text) {
@@ -98,7 +98,7 @@ impl Document {
         Ok(Self { location, object, namespace: None, others })
     }
 
-    /// Sets the default namespace, as `kubectl -n` does for a file.
+    /// Sets the namespace of a resource that names none, as `kubectl -n` does for a file.
     pub(crate) fn with_namespace(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
@@ -106,10 +106,10 @@ impl Document {
     /// Returns the resource, whose schema must have been checked ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// If it can't be parsed anyway, or names another namespace than the requested one.
+    /// If the resource can't be parsed despite the check of its schema, or if it names another namespace than `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
-        // The API server owns the rest of the metadata, and the operator owns the status.
+        // Take only the metadata that users write; the API server sets the rest.
         let fields = ["name", "namespace", "labels", "annotations"];
         let metadata: Value = fields.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
@@ -153,7 +153,7 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the display name of the file.
+    /// Returns the name of the file in messages.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
@@ -169,7 +169,7 @@ impl Document {
     }
 }
 
-/// Returns the selected resource; `None` if there is no resource at all.
+/// Returns the resource of this name, or the only one; `None` if the file contains no resource at all.
 fn select(
     file: &str,
     name: Option<&str>,

@@ -45,14 +45,14 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// The parts of a cloud that explain its values.
+/// A cloud with everything that is needed to explain its values.
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
     selection: Selection,
     facts: Facts,
     desired: Desired,
-    /// Whether the cloud was resolved from a file only: credentials and Ceph are placeholders.
+    /// Whether the cloud was resolved from a file alone, so that its credentials and its Ceph are placeholders.
     is_offline: bool,
 }
 
@@ -105,8 +105,8 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions of `ConfigMap`s in the namespace of the resource: in its file, or in its
-    /// cluster.
+    /// Loads the catalogue with the additions in the namespace of the resource. They come from `--file` if it is given,
+    /// or else from the cluster.
     async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<ExtendedCatalog> {
         let (additions, on_invalid) = match (&self.file, live) {
             (Some(file), _) => (read_file(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
@@ -118,10 +118,11 @@ impl Arguments {
         self.catalog.extended(&additions, on_invalid)
     }
 
-    /// Prints the findings about the file as JSON, in the form of `osdpl validate`; the text form is printed anyway.
+    /// With `--output json`, prints the findings about the file as `osdpl validate` does, besides the error on standard
+    /// error.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        // A file that can't be read has no findings.
+        // There are no findings about a file that can't be read; the error message says why.
         if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
@@ -136,13 +137,13 @@ impl Arguments {
         Ok((client, deployment))
     }
 
-    /// Loads the resource of the cluster with what the operator knows about it.
+    /// Reads the resource's cluster, and resolves the resource with the same facts as the operator.
     async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &std::sync::Arc<Catalog>,
     ) -> anyhow::Result<Cloud> {
-        // A separate layer rewrites the charts' own images.
+        // The charts' default images are needed to explain images that spec.images rewrites.
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
@@ -162,7 +163,7 @@ impl Arguments {
         })
     }
 
-    /// Adds the charts' own defaults if charts are given.
+    /// Adds the charts' complete defaults to the explanations, if charts are given.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
@@ -183,7 +184,7 @@ impl Arguments {
     }
 }
 
-/// Resolves a file with placeholder credentials.
+/// Resolves the resource of a file with placeholders for credentials and Ceph.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
@@ -200,7 +201,7 @@ fn list_of(path: &Path) -> Option<Path> {
     Some(keys[..position].iter().map(String::as_str).chain([name]).collect())
 }
 
-/// Returns the release if it is part of the cloud.
+/// Returns the release if it is part of the cloud; the error lists the cloud's releases.
 fn check_release<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
     let names = || cloud.desired.releases.keys().map(String::as_str);
     if names().any(|name| name == release) {

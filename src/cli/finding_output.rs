@@ -1,4 +1,4 @@
-//! Findings in CLI output, in the form of `osdpl validate`.
+//! Findings as the command line prints them, in the form of `osdpl validate`.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::document::Document;
 use osdpl_core::finding::{Finding, Location};
 use osdpl_lint::validate::keys_of_field;
 
-/// A finding about the spec.
+/// A finding about a resource, as JSON and text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct FindingOutput {
     /// The file of the resource, if it is in one.
@@ -24,7 +24,7 @@ pub(crate) struct FindingOutput {
 }
 
 impl FindingOutput {
-    /// Converts a finding about a resource; `document` is the resource's, if it was read from a file.
+    /// Converts a finding about a resource. `document` is the resource's document, if it was read from a file.
     pub(crate) fn of(finding: &Finding, document: Option<&Document>) -> Self {
         let keys = keys_of_field(&finding.location.field);
         Self {
@@ -36,7 +36,7 @@ impl FindingOutput {
         }
     }
 
-    /// Scrubs the message.
+    /// Returns the finding with secrets removed from its message by `scrub`.
     #[must_use]
     pub(crate) fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
         Self { message: scrub(&self.message), ..self }
@@ -52,7 +52,7 @@ impl From<Finding> for FindingOutput {
     }
 }
 
-/// Without file and line.
+/// Formats the finding without its file and line.
 impl fmt::Display for FindingOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, field, message, .. } = self;

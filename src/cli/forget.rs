@@ -1,4 +1,4 @@
-//! `osdpl forget`: requests the operator to remove permanently deleted nodes from Nova and Neutron.
+//! `osdpl forget`: asks the operator to remove permanently deleted nodes from Nova and Neutron.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// The resource's name; default: the only one there is.
     #[arg(long)]
     name: Option<String>,
-    /// Its namespace; default: all are searched.
+    /// The resource's namespace; default: all are searched.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]

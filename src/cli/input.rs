@@ -7,23 +7,23 @@ use std::sync::OnceLock;
 
 use osdpl_core::files;
 
-/// Returns the display name of a file.
+/// Returns the name of a file in messages; standard input is `stdin`.
 pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether an error was caused by an unreadable file or folder.
+/// Whether an error was caused by a file or folder that can't be read.
 pub(crate) fn is_read_error(error: &anyhow::Error) -> bool {
     let is_catalogue_file = |error: &files::Error| matches!(error, files::Error::Read { .. });
     error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_catalogue_file))
 }
 
-/// A file that can't be read; every command then exits with code 2.
+/// The error for a file that can't be read; most commands then exit with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {name}: {why}")]
 pub(crate) struct ReadError {
     name: String,
-    /// The reason, and what to do.
+    /// Why the file can't be read, and what to do.
     pub why: String,
 }
 
@@ -40,7 +40,7 @@ impl ReadError {
     }
 }
 
-/// Reads a file, or standard input for `-`. The text of standard input is kept, so that a command can read it again.
+/// Reads a file, or standard input for `-`. It keeps the text of standard input, so that a command can read it again.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     static STDIN: OnceLock<String> = OnceLock::new();

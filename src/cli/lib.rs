@@ -69,7 +69,7 @@ const UNREADABLE: u8 = 2;
 enum Command {
     /// Run the operator: watch the custom resource and drive helm.
     Operator(operator::Arguments),
-    /// Print the custom resource definition.
+    /// Print the custom resource definitions.
     Crd(crd::Arguments),
     /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
@@ -119,7 +119,7 @@ enum Command {
     Catalog(catalog::Arguments),
     /// Compare presets; no cluster needed.
     Preset(preset::Arguments),
-    /// Approve the pending changes.
+    /// Approve the changes that wait for approval.
     Approve(approve::Arguments),
     /// Unmanage releases, or detach the whole cloud: everything keeps running and can be managed by hand with helm.
     Detach(detach::Arguments),
@@ -149,7 +149,7 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // This subcommand is internal: neither help nor completions list it.
+    // The operator calls itself with this subcommand to start helm: neither help nor completions list it.
     let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
@@ -165,7 +165,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Adds a similar command to the error: clap suggests one for a command, but not for an argument of `help`.
+/// Adds a similar command to the error. clap suggests one for a misspelled command, but not after `help`.
 fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
         && error.get(ContextKind::SuggestedSubcommand).is_none()
@@ -214,7 +214,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
-        // Exit code 2 describes the cloud's state for these commands.
+        // For `why` and `wait`, exit code 2 means that the cloud is not ready: an error must exit with code 1 instead.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),

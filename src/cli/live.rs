@@ -1,4 +1,4 @@
-//! Loads the cloud from the cluster, together with its desired state.
+//! Loads a cloud from the cluster, and its desired state from the cluster's resource or a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
-/// The cloud to load, and its catalogue and charts.
+/// What selects the cloud to load: the resource, the catalogue and the charts.
 pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
-    /// The resource's file, as if it were applied; default: the cluster's resource.
+    /// The file that replaces the cluster's resource, as if the file were applied.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
     pub chart_options: &'a ChartOptions,
 }
 
-/// The loaded cloud.
+/// A cloud that was loaded from the cluster.
 pub(crate) struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
-    /// The resource in the cluster, if it exists.
+    /// The resource in the cluster; `None` if it does not exist yet.
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
-    /// The file that the resource was read from, if any.
+    /// The document that the resource was read from; `None` if it comes from the cluster.
     pub document: Option<Document>,
 }
 
@@ -61,7 +61,7 @@ impl LiveQuery<'_> {
     }
 }
 
-/// Returns the cluster's resource that the file would change.
+/// Returns the resource of the cluster that the file would change; `None` if the file would create it.
 pub(crate) async fn find_live(
     client: &Client,
     file: &OpenStackDeployment,
@@ -85,12 +85,12 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // This annotation describes the previous spec.
+    // Remove this annotation: client-side apply keeps the previous spec in it.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }
 
-/// Returns a note if another, older resource takes precedence: there is one cloud per cluster, the oldest.
+/// Returns a note if the operator ignores this resource, because it manages only the oldest resource of a cluster.
 pub(crate) async fn superseded_by(
     client: &Client,
     live: Option<&OpenStackDeployment>,
@@ -98,5 +98,7 @@ pub(crate) async fn superseded_by(
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
     let older = osdpl_decide::find_older(&all.items, live);
-    Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
+    Ok(older.map(|older| {
+        format!("the operator ignores this resource: {older} is older, and there is one cloud per cluster")
+    }))
 }

@@ -21,10 +21,11 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// Parts of values without secrets, whatever their keys are named (`images.tags.keystone_credential_setup`).
+/// Top-level keys of values below which nothing is secret, even if a key sounds like it, as
+/// `images.tags.keystone_credential_setup` does.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
-/// Renders releases.
+/// Renders the manifests of releases with helm, from the charts that the user selected.
 pub(crate) struct Renderer {
     store: Store,
     program: Program,
@@ -32,7 +33,7 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    /// Opens the selected charts, without a cluster.
+    /// Opens the selected charts and finds helm; needs no cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
             bail!("manifests are rendered from charts: name those of the operator with --charts");
@@ -41,7 +42,7 @@ impl Renderer {
         Ok(Self { store, program, capabilities: Capabilities::default() })
     }
 
-    /// Sets the version and the APIs of this cluster, which charts may depend on.
+    /// Sets the Kubernetes version and the APIs of this cluster, because templates may depend on them.
     pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
@@ -51,7 +52,7 @@ impl Renderer {
         Ok(Self { capabilities, ..self })
     }
 
-    /// Returns the objects of a release in helm's order.
+    /// Renders a release, and returns its objects in helm's order.
     pub(crate) async fn objects(
         &self,
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
@@ -60,7 +61,7 @@ impl Renderer {
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
         let (request, digest) =
-            chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
+            chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have this release")?;
         let chart = obtain(&self.store, &request, digest).await?;
         let values = Value::Object(release.values.clone());
         let (release, capabilities) = (&release.key, &self.capabilities);
@@ -72,7 +73,7 @@ impl Renderer {
     }
 }
 
-/// Obtains a chart and checks its digest, if one was added to the catalogue's lock.
+/// Obtains a chart. If an addition to the catalogue pins the chart's digest, the chart must have this digest.
 pub(crate) async fn obtain(store: &Store, request: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
     let chart = store.obtain(request).await?;
     let actual = chart.digest.to_string();
@@ -110,20 +111,20 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // A value that is plain now may have been secret in the record.
+    // The record may have had a secret where the desired values have plain text.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // Secret manifests in lists or texts contain more than secrets: only their secret texts are scrubbed.
+        // A Secret's manifest inside the values is marked as a whole: scrub only the secret texts in it, not its name.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // Compare in JSON form.
+        // `all` is JSON, so escape the secret as in JSON.
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }
-    // Records have no marks.
+    // Helm's record does not mark secrets: the name of a key tells whether its value is one.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
         if !is_plain && is_secret_value(&path, value) {

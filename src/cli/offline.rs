@@ -16,17 +16,17 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
-/// The resolved resource of a file; credentials and Ceph are placeholders.
+/// The resource of a file, resolved without a cluster: credentials and Ceph are placeholders.
 pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// Descriptions of the placeholders among the facts.
+    /// What the facts contain placeholders for, as lines for the user.
     placeholders: Vec<String>,
 }
 
-/// A refused resource with its findings, which have been printed.
+/// The error for a resource that is refused. Its findings have been printed.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -44,7 +44,7 @@ impl Offline {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
-    /// Resolves the resource again with these charts.
+    /// Resolves the resource again, with the given charts instead of the locked ones.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,
@@ -53,7 +53,7 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Findings about the locked charts may not apply to these.
+        // Drop the findings that the locked charts caused: they may not apply to the given charts.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;
@@ -63,7 +63,7 @@ impl Offline {
         self
     }
 
-    /// Prints the findings.
+    /// Prints the findings about the resource, and what is missing without a cluster.
     ///
     /// # Errors
     /// If the resource is refused.
@@ -73,11 +73,10 @@ impl Offline {
         Ok(self)
     }
 
-    /// Resolves a resource even if its findings contain errors, which it reports in one line: the other values can be
-    /// explained anyway.
+    /// Resolves a resource even if it has errors, so that its values can be explained. It prints the number of errors.
     ///
     /// # Errors
-    /// If it is not well-formed, or selects nothing; every finding has been printed.
+    /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
     pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
@@ -107,10 +106,10 @@ impl Offline {
         }
     }
 
-    /// Resolves a resource, whatever its findings are.
+    /// Resolves a resource, and fails only if its findings prevent that.
     ///
     /// # Errors
-    /// If it is not well-formed, or selects nothing; every finding has been printed.
+    /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
     pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
@@ -122,22 +121,22 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // These findings also cover the fields of the file.
+        // Resolving finds only problems of values. The review's findings cover the other fields of the file, too.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it is well-formed; other errors are left to callers that know the cluster.
+/// Returns the resource of a file if it is well-formed. Callers look for other errors, because they know the cluster.
 ///
 /// # Errors
-/// If it is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
+/// If the resource is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
-/// Returns the findings of a resource that is not well-formed, one per line; `None` if it is.
+/// Returns the findings of a resource that is not well-formed, one per line; `None` if the resource is well-formed.
 pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
@@ -160,12 +159,12 @@ impl<'a> Validation<'a> {
         self.input.schemas.check(Kind::OpenStackDeployment, &self.document.object()).is_empty()
     }
 
-    /// Returns all findings.
+    /// Returns all findings about the resource.
     fn findings(&self) -> Vec<Finding> {
         self.review().0
     }
 
-    /// Returns all findings, and the evaluation of the parts that could be parsed.
+    /// Returns all findings about the resource, and its evaluation as far as it could be parsed.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
         self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
@@ -184,7 +183,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Returns the report of `osdpl validate` about a file; `None` if there are no errors.
+/// Returns the report of `osdpl validate` about a file; `None` if the file has no errors.
 pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
     let (name, text) = (display_name(file), read(file)?);
     let documents = validate::split_documents(&name, &text);
@@ -197,19 +196,19 @@ pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report, and fails if there are any: the resource's content becomes part
-/// of a script that users run.
+/// Prints the errors that the API server would report, and fails if there are any. `osdpl render` checks this before it
+/// writes a script, because users run that script.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))
 }
 
-/// Prints the findings, and fails if there is an error.
+/// Prints the findings about a resource of the cluster, and fails if one is an error.
 pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, and fails if there is an error.
+/// Prints findings, with their lines if the document is given, and fails if one is an error.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
@@ -217,7 +216,7 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings; those of a file are sorted and get their lines.
+/// Formats findings. If the document is given, it sorts them by line and adds the file and line to each.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
         findings
@@ -293,6 +292,10 @@ mod tests {
             .replace("  foo: 1\n", "")
             .replace("enb", "enab");
         let document = Document::parse("c.yaml", &well_formed_text, None).unwrap();
-        assert_eq!(well_formed(&document, &catalog).unwrap().spec.presets, ["smal"], "names are checked elsewhere");
+        assert_eq!(
+            well_formed(&document, &catalog).unwrap().spec.presets,
+            ["smal"],
+            "a resource with an unknown preset is well-formed"
+        );
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// The folder for charts and helm's own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
-    /// The address for probes and metrics.
+    /// The address on which the operator serves probes and metrics.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
@@ -72,7 +72,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
-        // First of all: as PID 1, a signal without a handler is ignored.
+        // Handle signals first: the kernel ignores a signal to PID 1 without a handler, so an early SIGTERM would be
+        // lost.
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
@@ -88,7 +89,7 @@ impl Arguments {
         let operator_pods = OperatorPods::new(instance);
         operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
         let trigger = Arc::new(Notify::new());
-        // Pod logs are read before the first reconcile pass, and scrubbed when they are read.
+        // The tasks read pod logs before the first reconcile pass, and must scrub these secrets from them.
         let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config()?;
@@ -109,7 +110,7 @@ impl Arguments {
             tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
         let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
         let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
-        tracing::info!("stopping: ending helm processes, then the last pass");
+        tracing::info!("stopping: ends the helm processes, then waits for the last pass");
         stop.cancel();
         runner.shutdown().await;
         refreshing.abort();
@@ -168,11 +169,11 @@ impl Arguments {
 /// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// If reconciling ends by itself: a panic in one pass ends all of them, and the process would otherwise keep answering
-/// probes without doing anything.
+/// If reconciling ends by itself: a panic in one pass ends reconciling for good. The process must then exit, because it
+/// would keep answering probes without reconciling anything.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
-        // The panic message may contain secrets; the hook has printed it already.
+        // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
         _ = reconciling => anyhow::bail!(
             "reconciling has stopped: a pass panicked, see the message above; the operator exits and will be restarted; please report this"
         ),
@@ -180,7 +181,7 @@ async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Futur
     }
 }
 
-/// Returns the client for everything, and one that does not retry "too many requests".
+/// Returns the operator's client, and a client for evictions, which does not retry the response "too many requests".
 async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
     remember_server(&config, "KUBECONFIG, or the pod's own cluster");
@@ -189,7 +190,7 @@ async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     Ok((client, kube::Client::try_from(config)?))
 }
 
-/// Periodically refreshes the state that no watch reports: the operator's own pods, and charts in a folder.
+/// Refreshes every 30 seconds what no watch reports: the operator's own pods, and the charts in a folder.
 async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {
@@ -201,7 +202,7 @@ async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<
     }
 }
 
-/// SIGTERM and SIGINT.
+/// The signals that stop the operator: SIGTERM and SIGINT.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -220,7 +221,8 @@ impl Signals {
     }
 }
 
-/// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
+/// The arguments of `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`; PARENT is the operator's process, with which helm
+/// ends.
 #[derive(clap::Parser)]
 pub(crate) struct ExecArguments {
     parent: u32,

@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Write};
 
 /// The exit code that a shell reports for SIGPIPE: an interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
-/// The exit code if nothing can be written: 1 would mean that the cloud differs or a case fails.
+/// The exit code if standard output can't be written. Not 1, which commands return for differences and failed cases.
 const UNWRITABLE: i32 = 2;
 
-/// Prints a text and exits the process if that fails.
+/// Prints a text, and exits the process if standard output can't be written.
 pub(crate) fn print(text: impl Display) {
     let mut output = std::io::stdout().lock();
     if let Err(error) = write!(output, "{text}").and_then(|()| output.flush()) {
@@ -30,7 +30,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints a line.
+/// Prints a line, and exits the process if standard output can't be written.
 pub(crate) fn line(text: impl Display) {
     print(format_args!("{text}\n"));
 }

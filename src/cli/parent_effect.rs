@@ -1,21 +1,21 @@
-//! Finds parent keys that prevent the chart's default from applying.
+//! Finds parent keys of a path because of which not even the chart's default applies.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use osdpl_values::{Path, Values, get};
 
-/// The effect of a parent key on a path that helm gets no value for.
+/// How a parent key suppresses the chart's default at a path for which helm gets no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ParentEffect {
-    /// The parent is null and removes everything below.
+    /// A parent key is null, which removes every default below it.
     Removed,
-    /// The parent is not a map and hides everything below.
+    /// A parent key has a value that is not a map, which hides every default below it.
     Hidden,
 }
 
-/// Returns the effect of a parent key on a path without a value.
+/// Returns how a parent key suppresses the chart's default at a path; `None` if the default applies.
 pub(crate) fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
         let parent: Path = path.keys()[..length].iter().cloned().collect();

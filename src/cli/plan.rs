@@ -1,4 +1,4 @@
-//! `osdpl plan`: shows what would be done now and why, against the cluster, or from a file only.
+//! `osdpl plan`: shows what the operator would do now and why, against the cluster, or from a file only.
 
 mod actions;
 mod offline;
@@ -103,7 +103,7 @@ impl Arguments {
         resolved.report_findings(document)
     }
 
-    /// Returns the plan of a new cloud.
+    /// Returns the plan of a new cloud, or the report of its refused resource.
     fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
@@ -114,7 +114,7 @@ impl Arguments {
         }
     }
 
-    /// Returns a refused file as a report for JSON output; passes other errors on.
+    /// With `--output json`, turns the error of a refused file into a report; passes other errors on.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
@@ -132,7 +132,7 @@ impl Arguments {
         })
     }
 
-    /// Prints the findings of a file without a plan as JSON; the text form is printed anyway.
+    /// With `--output json`, prints the findings about a file that has no plan; the error message follows as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
@@ -143,14 +143,14 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for JSON output; the text form was printed already.
+    /// Returns the findings for JSON output; none for text output, which was printed already.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
-    /// Whether to plan offline: requested, or no cluster is configured at all. A cluster that is misconfigured or does
-    /// not respond is an error.
+    /// Whether to plan without a cluster: on request, or if no cluster is configured at all. A cluster that is
+    /// misconfigured or does not respond is an error instead.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_selected() {
             return self.offline;

@@ -34,10 +34,10 @@ enum Command {
 
 #[derive(Args)]
 struct Diff {
-    /// Comma-separated presets: `compute`.
+    /// The presets to compare with, separated by commas: `compute`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// Comma-separated presets in the order of composition: `compute,ha`.
+    /// The presets that would be used instead, separated by commas, in the order of composition: `compute,ha`.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: that of the file, or the newest one.
@@ -88,7 +88,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the common spec of both clouds.
+    /// Returns the spec that both compared clouds share, except for the presets.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {
@@ -103,7 +103,7 @@ impl Diff {
     }
 }
 
-/// Resolves the cloud of these presets.
+/// Resolves the cloud that results from the spec with these presets.
 fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
     for preset in presets {
         check_name("preset", preset, catalog.presets.keys())?;
@@ -112,13 +112,13 @@ fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog
         bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    // Findings include errors; the values are compared anyway.
+    // Errors become findings of the comparison; the values are compared anyway.
     let input = Input::of_spec(&spec, catalog);
     let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 
-/// Checks that a name exists.
+/// Checks that the catalogue has an entry of this name; the error lists the entries.
 fn check_name<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
     if names.clone().any(|known| known == name) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The reference of the catalogue: lists, descriptions of single items, and the reference documentation.
 //!
-//! Pure module. Files are shown as written, with their expressions, for all specs at once. The values for one spec are
-//! shown by `render` and `explain`.
+//! Pure module. A page shows a file as written, with its expressions, because it applies to every spec. For the values
+//! of one spec there are `osdpl render` and `osdpl explain`.
 
 mod feature;
 mod fragments;
@@ -39,7 +39,7 @@ impl Kind {
     /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Services, Self::Presets, Self::Features, Self::Releases];
 
-    /// Returns the name in commands.
+    /// Returns the plural name, which commands and folders use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Services => "services",
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Returns the singular name.
+    /// Returns the singular name, for messages.
     fn one(self) -> &'static str {
         match self {
             Self::Services => "service",
@@ -69,12 +69,12 @@ impl Kind {
     }
 }
 
-/// A list entry.
+/// The line of one item in a list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ListEntry {
     /// The name of the item.
     pub name: String,
-    /// The one-line description.
+    /// The description of the item in one line.
     pub description: String,
 }
 
@@ -98,11 +98,11 @@ pub enum Error {
     Unknown {
         /// The kind of the item.
         kind: &'static str,
-        /// The name.
+        /// The name that was requested.
         name: String,
         /// `, did you mean …?`, or empty.
         hint: String,
-        /// The names that exist.
+        /// The names that exist, separated by commas.
         known: String,
     },
 }
@@ -163,7 +163,7 @@ impl Reference {
         })
     }
 
-    /// Returns the service that provides a component.
+    /// Returns the name of the service whose releases provide a component.
     fn provider(&self, component: &str) -> Option<&str> {
         let has = |entry: &file::Service| entry.releases.values().any(|own| own.components.contains_key(component));
         self.services.iter().find_map(|(name, entry)| has(entry).then_some(name.as_str()))

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// The resource's file; `-` for standard input.
     #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
     file: Option<PathBuf>,
-    /// Only these releases.
+    /// Render only these releases.
     releases: Vec<String>,
     /// Use placeholder credentials instead of `<redacted>`, the same in each run: for `helm template`. Secrets that you
     /// wrote yourself stay redacted.
@@ -69,25 +69,25 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A cloud to render.
+/// A cloud whose values are rendered, and what the commands in install.sh need.
 struct Cloud {
     namespace: String,
     name: String,
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// The Jobs to delete before an upgrade, by release.
+    /// The Jobs that install.sh deletes before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
-    /// The cluster of the credentials, if they are real.
+    /// The cluster that the credentials were read from; `None` if they are not real.
     cluster: Option<script::ClusterIdentity>,
     /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
-    /// The paths of secrets written by users and not placeholders, by release.
+    /// The paths of the secrets that users wrote, by release. Placeholders never replace these: they stay redacted.
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
-/// How secret values are written.
+/// What is written for a secret value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
     Redacted,
@@ -97,13 +97,13 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading any credential.
+        // Check the folder before reading any credential, so that none is written to a folder that others can read.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Without --credentials the file was already validated.
+        // Without --credentials, `read_file` has validated the whole file already.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -159,7 +159,7 @@ impl Arguments {
         })
     }
 
-    /// Returns the selected releases in dependency order; each must have its values.
+    /// Returns the selected releases, for `--out` in dependency order. Fails if the values of one are not available.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -189,7 +189,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release in the requested form.
+    /// Returns the values of a release with its secrets redacted, replaced or real, as the options request.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -201,7 +201,7 @@ impl Arguments {
     }
 }
 
-/// Returns the secret paths that users wrote in a layer.
+/// Returns the paths of the secrets that users wrote in a layer.
 fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),
@@ -209,13 +209,14 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the secret paths that a layer sets, each leaf separately: a value that replaces a credential is secret, too.
+/// Returns every leaf that a layer sets at or below a secret path: a user's value that replaces a credential is secret,
+/// too.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// Replaces every text and number below these paths, keeping the types that templates expect.
+/// Replaces every text and number below these paths by one of the same type, because templates depend on types.
 fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     let mut redacted = values.clone();
     for path in paths {

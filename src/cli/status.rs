@@ -63,7 +63,8 @@ impl Arguments {
     }
 }
 
-/// Prints a line for each changed release, for output without a terminal.
+/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. For output without a
+/// terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -74,7 +75,7 @@ fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<Strin
     lines
 }
 
-/// Returns the mark of a release.
+/// Returns the symbol of a release: ready, failed or unmanaged, absent, or in progress.
 fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
@@ -84,7 +85,7 @@ fn mark(child: &HelmReleaseStatus) -> char {
     }
 }
 
-/// Returns the line of a release.
+/// Returns the line about a release.
 fn line(name: &str, child: &HelmReleaseStatus) -> String {
     let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()

@@ -55,7 +55,7 @@ const INVALID: u8 = 2;
 
 impl Arguments {
     /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
-    /// invalid. The other cases are reported anyway.
+    /// invalid. It reports the remaining cases anyway.
     pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
@@ -87,6 +87,8 @@ struct CatalogCache<'a> {
 }
 
 impl<'a> CatalogCache<'a> {
+    /// Creates the cache with the catalogue without additions.
+    ///
     /// # Errors
     /// If the catalogue itself is invalid.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
@@ -154,7 +156,7 @@ fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
 /// Runs one case.
 fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<CaseResult> {
     let mut failures = Vec::new();
-    // A refused cloud has no values; report the reason first unless the case expects it.
+    // A refused cloud has no values to check: report why it is refused, unless the case expects that.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
             cloud

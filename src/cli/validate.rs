@@ -46,7 +46,8 @@ enum Format {
 }
 
 impl Arguments {
-    /// Exits with 0 without errors (with `--strict`: without findings), 1 with errors, 2 if something can't be read.
+    /// Exits with 0 if there are no errors (with `--strict`: no findings), 1 if there are, 2 if something can't be
+    /// read.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
         let inputs = Inputs::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });

@@ -1,4 +1,4 @@
-//! The values that an upgrade changes, as printed, without secrets.
+//! The values that an upgrade of a release changes, as the command line prints them, without secrets.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// The parts of changed values to print.
+/// What to print about changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
@@ -19,21 +19,21 @@ pub(crate) struct DisplayOptions {
     pub credentials: bool,
 }
 
-/// A changed value.
+/// A value that an upgrade changes.
 #[derive(Serialize)]
 pub(crate) struct Change {
     pub path: String,
-    /// The value before; absent if it is not printed, or if there is none.
+    /// The value before the upgrade; absent if it is not printed, or if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The source, if it is neither the spec nor the catalogue.
+    /// The Ceph that the new value comes from, if it does not come from the spec or the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// Returns the values that the next upgrade changes.
+/// Returns the values that the next upgrade of a release changes.
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
@@ -66,28 +66,28 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
     paths.iter().map(change).collect()
 }
 
-/// Replaces the secret values of a release.
+/// Replaces the secret values of a release with `<redacted>`.
 ///
-/// Secret are values that their layer marks as secret, values that contain a known secret, and, because records have no
-/// marks, values whose key is named like a secret or that are in a Secret manifest among the values.
+/// A value is secret if its layer marks it as secret, or if it contains a known secret. Helm's records have no marks.
+/// So a value is also secret if its key is named like a secret, or if it belongs to a Secret manifest among the values.
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths in such Secret manifests of the record or of the desired values: only the record has a removed one.
+    /// The paths in Secret manifests among the recorded and the desired values. Only the record has a removed Secret.
     paths_in_secrets: Vec<Path>,
 }
 
-/// The source of the values.
+/// Whether values are recorded or desired, which decides how their secrets are found.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// The recorded values, whose layers are unknown: everything that is marked now is hidden.
+    /// Recorded values. Their layers are unknown, so every path that any layer marks as secret now is hidden.
     Record,
-    /// The desired values: a plain value of a later layer is shown.
+    /// Desired values. A plain value is shown, even if it replaces a secret of an earlier layer.
     Desired,
 }
 
 impl<'a> Redactor<'a> {
-    /// Returns a redactor for these values, before and after.
+    /// Returns a redactor for the values of a release before and after its upgrade.
     pub(crate) fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, values: [&Values; 2]) -> Self {
         Self { release, scrubber, paths_in_secrets: values.into_iter().flat_map(find_secret_paths).collect() }
     }
@@ -114,7 +114,7 @@ impl<'a> Redactor<'a> {
 }
 
 impl Change {
-    /// Returns the change as text if both values are known. Of a secret it only says that it changed.
+    /// Returns the change as text, with both values. About a secret it says only that it changed.
     pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed, not shown", self.path);

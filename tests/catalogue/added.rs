@@ -1,4 +1,4 @@
-//! Services added to the catalogue, and the releases that the operator rolls out.
+//! Services that need Rook, definitions that are added to the catalogue, and the releases that the operator rolls out.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,8 @@ fn rook_provides_manila_and_gnocchi() {
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
-/// helm-toolkit has one strategy for all `DaemonSets` of a release: a release that is not in the list would keep its
-/// old pods forever.
+/// With the strategy `OnDelete`, only the operator's rollouts replace old pods: a release outside of the catalogue's
+/// list of rollouts would keep its old pods forever. A chart has one strategy for all its `DaemonSets`.
 #[test]
 fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =
@@ -47,10 +47,14 @@ fn only_rolled_out_releases_keep_old_pods() {
     });
     let left: BTreeSet<&String> = left.map(|(name, _)| name).collect();
     assert_eq!(left, catalogue.rollout.iter().collect());
-    assert_eq!(catalogue.rollout, ["openvswitch", "ovn", "libvirt", "nova"], "the switch first, nova last");
+    assert_eq!(
+        catalogue.rollout,
+        ["openvswitch", "ovn", "libvirt", "nova"],
+        "the rollout of the switch comes first, that of nova last"
+    );
 }
 
-/// New definitions for a cloud, as files below the catalogue's root.
+/// A service, a feature, a preset and an OpenStack release that are not shipped, as files below the catalogue's root.
 const ADDED_FILES: [(&str, &str); 4] = [
     (
         "values/services/lighthouse.yaml",
@@ -75,12 +79,16 @@ const ADDED_FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks the result of the new definitions, however they were added.
+/// Checks a cloud with the definitions of [`ADDED_FILES`], whether files or `ConfigMap`s added them.
 fn check_added_definitions(catalog: &Catalog) {
     let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let names: Vec<&str> = desired.releases.keys().map(String::as_str).collect();
-    assert_eq!(names, ["keystone", "lighthouse", "mariadb", "memcached"], "its dependencies are added");
+    assert_eq!(
+        names,
+        ["keystone", "lighthouse", "mariadb", "memcached"],
+        "the services that lighthouse needs are part of the cloud"
+    );
     let values = &desired.releases["lighthouse"].values;
     assert_eq!(values["conf"]["lamp"]["colour"], "red");
     assert_eq!(values["pod"]["replicas"]["api"], 2);

@@ -1,4 +1,4 @@
-//! Running clouds are described by the shipped presets and features that created them, without losing anything.
+//! `osdpl adopt` describes running clouds by the presets and features that created them, and loses nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,15 +19,15 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, resolved};
 
-/// A cloud and its expected description.
+/// A cloud, and the description of it that is expected.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     cloud: String,
     spec: Value,
-    /// The presets and features in the description.
+    /// The presets and features that the description must have.
     found: Value,
-    /// The releases with their own values, and the overridden paths.
+    /// The values that the description must set for single releases, as paths by release.
     #[serde(default)]
     own: BTreeMap<String, Vec<String>>,
 }
@@ -43,7 +43,7 @@ fn defaults(chart: &str) -> Values {
     osdpl_values::yaml::parse("values.yaml", &text).unwrap()
 }
 
-/// Returns the cloud as in helm's records.
+/// Returns the releases of a cloud as helm would have recorded them.
 fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     let found = desired.releases.values().map(|release| {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
@@ -55,7 +55,7 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     found.collect()
 }
 
-/// Returns the Ceph of the cluster, if the cloud uses one.
+/// Returns the declaration of the example Ceph, if the releases use a Ceph.
 fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
     let uses = find_ceph_uses(known)?;
     let ceph = example();
@@ -73,7 +73,7 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
     assert!(known.unknown.is_empty(), "{:?}", known.unknown);
-    // Charts have a Ceph in their defaults, which must not be described if there is none.
+    // Charts configure a Ceph by default: without a Ceph in the cloud, the description must not have one.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
@@ -81,7 +81,7 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
         .describe()
 }
 
-/// Returns the paths of a release's own values.
+/// Returns the paths that the description sets for single releases; a removed default has a leading `-`.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {

@@ -1,4 +1,4 @@
-//! Each service by itself: its dependencies are added, so that nothing is refused.
+//! Each service by itself: osdpl adds the services that it needs, so that the cloud is not refused.
 
 use osdpl_core::catalog::Level;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn only(service: &str) -> Value {
     json!({"openstackRelease": "2026.1", "services": {service: {"enabled": true}}})
 }
 
-/// No service requires user input, so there are no exceptions.
+/// No service needs a setting by the user, so this test has no exceptions.
 #[test]
 fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();

@@ -1,4 +1,4 @@
-//! Dedicated brokers (`features.messaging.dedicated`), while the shared one does not change.
+//! Dedicated RabbitMQ brokers (`features.messaging.dedicated`), which do not change the shared broker.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::clouds::{at, catalogue, refusals, resolved};
 
 fn spec(change: Value) -> Value {
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
-    let Value::Object(change) = change else { unreachable!("written here as a map") };
+    let Value::Object(change) = change else { unreachable!("every test passes a map") };
     spec.as_object_mut().unwrap().extend(change);
     spec
 }
@@ -18,7 +18,7 @@ fn dedicated_broker_is_used_by_its_service_only() {
     let desired = resolved(&catalogue(), &spec(json!({"features": features, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let brokers: Vec<_> = desired.releases.keys().filter(|name| name.starts_with("rabbitmq")).collect();
-    assert_eq!(brokers, ["rabbitmq", "rabbitmq-nova"], "magnum is not part of the cloud");
+    assert_eq!(brokers, ["rabbitmq", "rabbitmq-nova"], "magnum has no broker, because it is not part of the cloud");
 
     let broker = &desired.releases["rabbitmq-nova"];
     assert_eq!(broker.chart, "rabbitmq");
@@ -29,7 +29,11 @@ fn dedicated_broker_is_used_by_its_service_only() {
     assert_eq!(messaging("nova", "hosts.default"), Some(json!("mq-nova")));
     assert_eq!(messaging("nova", "namespace"), Some(json!("brokers")));
     assert_eq!(messaging("nova", "statefulset.name"), Some(json!("mq-nova-rabbitmq")));
-    assert_eq!(messaging("neutron", "hosts.default"), None, "the chart's own");
+    assert_eq!(
+        messaging("neutron", "hosts.default"),
+        None,
+        "neutron uses the shared broker, which is the chart's default"
+    );
     assert_eq!(messaging("neutron", "statefulset.name"), Some(json!("rabbitmq-rabbitmq")));
 }
 

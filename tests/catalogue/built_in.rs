@@ -1,4 +1,4 @@
-//! The built-in catalogue is read as JSON and is identical.
+//! The built-in catalogue, which is read as JSON, equals the YAML files.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// Checks that both forms have this type and are equal.
+/// Checks that the YAML and the JSON of a file are equal when they are read as this type.
 fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
     let read: T = serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}, as JSON: {error}"));
     let written: T = yaml::parse(path, text).unwrap_or_else(|error| panic!("{error}"));
@@ -43,8 +43,8 @@ fn error_in_a_file_has_a_line() {
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
 }
 
-/// Scripts for WSGI servers differ between OpenStack releases, and charts set one of them: see `setup.cfg` of each
-/// branch.
+/// The entry point for WSGI servers differs between OpenStack releases (see `setup.cfg` of each branch), and a chart
+/// sets only one. The catalogue must set the right one where the chart's is wrong.
 #[test]
 fn wsgi_settings_match_the_openstack_release() {
     let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));

@@ -1,4 +1,4 @@
-//! TLS inside the cluster: each service that uses a server with client certificates has one, or is refused.
+//! TLS inside the cluster: each client of a server that requires client certificates has one, or the cloud is refused.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// The databases themselves, one of the cloud and an independent one.
+/// The database servers, which are no clients: the cloud's own, and an independent one.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts in which Keystone's administrator is for an external backup.
+/// Charts that use Keystone's administrator only for a backup outside of the cloud, so that they need not trust its CA.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
@@ -68,7 +68,8 @@ fn keystone_clients_trust_the_ca() {
     }
 }
 
-/// Returns clouds with as many provided certificates as possible: for both, for the broker only, for the database only.
+/// Returns clouds in which the user provides as many certificates as possible: for the database and the broker, for the
+/// broker only, for the database only.
 fn given() -> Vec<Value> {
     let kinds = [("manila", true, true), ("blazar", false, true), ("manila", true, false)];
     let kinds = kinds.map(|(more, database, messaging)| {
@@ -82,13 +83,13 @@ fn given() -> Vec<Value> {
     kinds.into()
 }
 
-/// Returns the certificates of a cloud.
+/// Returns the certificates that osdpl verifies for a cloud.
 fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     select("cloud", "openstack", &spec, catalog).certificates
 }
 
-/// Returns the certificate Secrets in the releases' values, directly or in a template, including those of the charts.
+/// Returns the certificate Secrets that the releases mount: by their names in the values, or by a switch of the chart.
 fn mounted_certificates(desired: &Desired) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, release) in &desired.releases {
@@ -128,13 +129,13 @@ fn checks_exactly_the_mounted_provided_certificates() {
     }
 }
 
-/// cert-manager would otherwise write issued certificates into the provided Secrets.
+/// If a chart requested a provided certificate from cert-manager, cert-manager would overwrite the user's Secret.
 #[test]
 fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
     let no_issuer = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
-        // An issuer, which other certificates need, changes nothing.
+        // Other certificates need an issuer; it must not issue the provided ones.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
             for (name, release) in &resolved(&catalog, &spec).releases {

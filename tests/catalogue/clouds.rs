@@ -1,4 +1,4 @@
-//! The kinds of cloud with which the shipped catalogue is tested.
+//! The clouds with which the tests resolve the shipped catalogue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use osdpl_core::desired::{Desired, Facts, resolve, select};
 use osdpl_values::{self as values, Values};
 use serde_json::{Value, json};
 
-/// Returns every YAML file below `values/` and `presets/`.
+/// Returns the YAML and JSON files below `values/` and `presets/`, by their paths.
 pub fn files() -> Files {
     fn read(root: &Path, folder: &Path, files: &mut Files) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -38,7 +38,8 @@ pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Returns every kind of cloud of these presets, by `OpenStack` release and backends.
+/// Returns clouds by name: each `OpenStack` release and list of presets, with each network and storage backend that
+/// fits.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {
@@ -66,7 +67,7 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// Returns the services that nearly every cloud has, with these changes.
+/// Returns a spec with the services that nearly every cloud has, and with these changes.
 pub fn base_spec(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
@@ -90,7 +91,7 @@ pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Des
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
-/// Resolves a spec with these facts of Jobs.
+/// Resolves a spec with the facts that a Job of this release wrote, as keys and texts.
 pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
     let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     resolved_from(
@@ -100,7 +101,7 @@ pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written:
     )
 }
 
-/// Resolves a spec with this content of a Secret's key.
+/// Resolves a spec with this text in a key of a user's Secret.
 pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, text: &str) -> Desired {
     let secrets = [((name.to_owned(), key.to_owned()), Ok(text.to_owned()))].into();
     resolved_from(catalog, spec, Facts { helm_major: 4, secrets, ..Facts::default() })

@@ -26,7 +26,7 @@ struct Sets {
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// Features, and the expected text from a Secret in a release.
+/// Features, and a secret text that the values of a release contain but that is never shown.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret {
@@ -112,7 +112,7 @@ fn each_check_reports_a_finding() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// It passes two parsers: the chart's template and YAML.
+/// The password in clouds.yaml passes two parsers: helm's template engine, and then a YAML parser.
 #[test]
 fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});
@@ -122,7 +122,7 @@ fn clouds_yaml_password_survives_templates_and_yaml() {
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let objects = at(&desired.releases["keystone"].values, "extraObjects").unwrap().as_object().unwrap();
         let text = objects.values().find_map(|object| object["stringData"]["clouds.yaml"].as_str()).unwrap();
-        // The result of the template; it contains no other template expression.
+        // Render the template by hand: its only expression prints `{{`.
         let parts: Vec<&str> = text.split("{{`{{`}}").collect();
         assert!(!parts.concat().contains("{{"), "{text}");
         let read: Value = osdpl_values::yaml::parse("clouds.yaml", &parts.join("{{")).unwrap();

@@ -1,5 +1,5 @@
-//! Digests are stored in records: if the operator computed others for the same catalogue and spec, every cloud would
-//! wait for an approval after an update, and helm would run for every release.
+//! Helm's records store digests of inputs. If a new operator computed other digests for the same catalogue and spec,
+//! every cloud would wait for an approval, and helm would run for every release.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The replicas of the preset `ha`, and its exceptions.
+//! The replicas that the preset `ha` sets, and the services that it leaves at one replica.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &base_spec(&spec))
 }
 
-/// Several of them would announce each zone, or recover the same instance, repeatedly.
+/// designate's producer and masakari's engine elect no leader: several replicas would announce each zone, or recover
+/// the same instance, repeatedly.
 #[test]
 fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));
@@ -20,7 +21,7 @@ fn services_without_election_keep_one_replica() {
         ("masakari", "masakari_engine", "masakari_api", &["api"]),
     ] {
         let values = &desired.releases[release].values;
-        assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the chart's own");
+        assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the chart's own number of replicas applies");
         assert_eq!(at(values, &format!("pod.replicas.{three}")), Some(&json!(3)));
         let objects = at(values, "extraObjects").unwrap().as_object().unwrap();
         let found: Vec<_> = objects.keys().filter_map(|name| name.strip_prefix("disruption_budget_")).collect();
@@ -53,7 +54,7 @@ fn glance_has_three_replicas_without_a_claim() {
     }
 }
 
-/// The chart deploys only the proxy of the selected console.
+/// nova's chart deploys only the proxy of the selected console.
 #[test]
 fn selected_console_has_three_replicas_and_a_budget() {
     for console in ["novnc", "spice", "serial"] {

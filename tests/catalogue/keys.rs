@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};
 
-/// Returns whether a chart knows a path.
+/// Returns what the catalogue knows about a path in the values of a chart.
 fn lookup(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
     classify_key(catalog, chart, &Path::parse(path).unwrap())
         .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
@@ -70,7 +70,7 @@ fn reports_typos_below_user_maps() {
     }
 }
 
-/// Options of OpenStack that charts do not list, and that are similar to listed ones.
+/// OpenStack has options that charts do not list. They are not reported, even if they are similar to a listed option.
 #[test]
 fn unlisted_options_are_not_typos() {
     let catalog = catalogue();
@@ -124,8 +124,8 @@ fn checks_presets_in_config_maps_like_specs() {
     }
 }
 
-/// Images that do not belong to OpenStack or, for SR-IOV, are used with the feature only: they do not depend on the
-/// OpenStack release.
+/// Tags of images that need not follow the OpenStack release: they do not belong to OpenStack or, for SR-IOV, only a
+/// feature uses them.
 const OTHERS: [&str; 19] = [
     "apparmor_loader",
     "ceph_config_helper",

@@ -1,4 +1,4 @@
-//! Keys in the catalogue's own values: each is one that a chart reads.
+//! Every key in the catalogue's own values is one that a chart reads.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, files};
 
-/// A value of a subchart whose keys are unknown: its key list predates subcharts.
+/// A value in a subchart. The key tree of its chart is from before key trees contained subcharts, so it lacks this key.
 const WITHIN: &str = "cortex-postgres.auth.password";
 
-/// A section of neutron; its chart lists only a similar one (`ml2_type_vxlan`).
+/// A section of neutron that its chart does not list. It looks like a typo of a listed section (`ml2_type_vxlan`).
 const SISTER: &str = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
 
 #[test]
 fn every_value_has_a_key_in_its_chart() {
     let catalog = catalogue();
-    // With the whole catalogue, its own keys would count as known names.
+    // Load only the key trees: with the whole catalogue, the keys of its own values would count as known names.
     let keys = files().into_iter().filter(|(file, _)| file.starts_with("values/keys/")).collect();
     let keys_alone = Catalog::load(&keys).unwrap();
     for slip in ["pod.replicass.api", "conf.keystone.databse.max_retries", "endpoints.identity.prot.api"] {

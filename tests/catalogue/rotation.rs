@@ -1,4 +1,4 @@
-//! The instructions for rotating credentials in the catalogue.
+//! The catalogue's instructions for rotating credentials.
 
 use crate::clouds::catalogue;
 

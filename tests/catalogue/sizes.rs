@@ -39,7 +39,7 @@ fn spec(presets: &[&str]) -> Value {
     spec
 }
 
-/// Returns every kind of cloud that can be combined with a size.
+/// Returns the lists of presets that can be combined with a size, and the size itself.
 fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
     let kinds = [&["core"][..], &["compute"], &["storage"], &["core", "storage"], &["compute", "storage"]];
     let plain = kinds.iter().map(|kind| [*kind, &[size]].concat());
@@ -61,7 +61,7 @@ fn every_size_stays_below_its_connection_limit() {
     }
 }
 
-/// Returns the rows of a sum: `keystone/api 3 x 2 x 1 = 6`.
+/// Returns the numbers in each row of the sum in a preset's file: `keystone/api 3 x 2 x 1 = 6`.
 fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
         let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
@@ -69,7 +69,7 @@ fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     })
 }
 
-/// If a size reduces the pools of a release, the rules must count these pools.
+/// If a size sets the database pools of a release, `values/rules.yaml` must count these pools.
 #[test]
 fn counts_every_pool_that_a_size_sets() {
     let catalog = catalogue();

@@ -1,5 +1,5 @@
-//! The Ceph files that charts mount: exactly those that osdpl writes, with keys in Secrets only. `CHARTS` selects the
-//! real charts.
+//! The Ceph files that charts mount: exactly those that osdpl writes, with keys in Secrets only. The variable `CHARTS`
+//! selects the real charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ fn external(own: bool) -> DeclaredCeph {
     read_declared_ceph("openstack/ceph", Ok(secret), RELEASES.into_iter(), None).with_gateway(Some(Ok(gateway)))
 }
 
-/// A Ceph that Rook runs.
+/// Returns a Ceph that Rook runs.
 fn rook(access: &str) -> DeclaredCeph {
     let rook = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
     let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
@@ -65,7 +65,7 @@ fn rook(access: &str) -> DeclaredCeph {
     DeclaredCeph::from_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
 }
 
-/// Returns the objects of each release that uses Ceph.
+/// Returns the rendered objects of each release that uses Ceph.
 fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let features = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}}});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage"], "features": features});
@@ -80,13 +80,13 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     RELEASES.map(render).into()
 }
 
-/// Returns all objects of the releases that use Ceph if the charts do everything: gateways, pools, users.
+/// Returns all objects of the releases that use Ceph if the charts themselves install gateways, pools and users.
 pub fn all_objects() -> Vec<Value> {
     let gateway = external(true).gateway;
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
 
-/// Collects the Secrets and `ConfigMap`s that pods mount, with the requested keys; below any object.
+/// Collects the Secrets and `ConfigMap`s that pods mount, each with the requested keys, from any part of a manifest.
 pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
         for volume in volumes {
@@ -119,7 +119,7 @@ pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<Str
     }
 }
 
-/// Whether the name belongs to Ceph.
+/// Whether a Secret or `ConfigMap` of this name belongs to Ceph.
 fn belongs_to_ceph(name: &str) -> bool {
     name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
 }
@@ -134,9 +134,12 @@ fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), O
 
 #[test]
 fn every_mounted_ceph_object_is_written_and_used() {
-    for (case, declared) in
-        [("own", external(true)), ("lent", external(false)), ("rook", rook("leastPrivilege")), ("admin", rook("admin"))]
-    {
+    for (case, declared) in [
+        ("own user", external(true)),
+        ("shared user", external(false)),
+        ("rook", rook("leastPrivilege")),
+        ("admin", rook("admin")),
+    ] {
         let ceph = declared.settings.clone().unwrap();
         let written = written(&ceph, &declared);
         let releases = RELEASES.into_iter().map(|release| (release, "openstack")).collect();

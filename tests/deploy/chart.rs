@@ -1,4 +1,4 @@
-//! The operator's own chart, rendered.
+//! Renders the operator's own chart, and checks its objects.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ fn pod_is_confined_and_single() {
     let helm_needs = osdpl_operator::helm::Config::default().grace.as_secs();
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(given >= helm_needs + 30, "helm may need {helm_needs} s to stop, and the last pass comes after it");
-    // The operator liveness check finds the operator's own pods by this label.
+    // By this label the operator finds its own pods, to know which of them are alive.
     assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
 }
 

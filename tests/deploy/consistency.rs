@@ -1,10 +1,10 @@
-//! Commands agree with each other: locations of findings, integers, exit codes, invalid expressions.
+//! Commands agree with each other on the locations of findings, integers, exit codes and invalid expressions.
 
 use serde_json::Value;
 
 use super::offline::{HEAD, run, text};
 
-/// Returns an added preset, and a resource that uses it.
+/// Returns a resource that uses an added preset, and the preset's `ConfigMap`.
 fn with_preset(values: &str) -> String {
     let preset = format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge, labels: {{osdpl.dev/catalog: 'true'}}}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
@@ -140,6 +140,6 @@ fn unreadable_input_exits_with_code_2() {
     }
     for command in ["why", "wait"] {
         let output = run(HEAD, &[command, "--kubeconfig", "nowhere"], None);
-        assert_eq!(output.status.code(), Some(1), "exit code 2 would be about the cloud");
+        assert_eq!(output.status.code(), Some(1), "{command}: exit code 2 would mean that the cloud is not ready");
     }
 }

@@ -8,16 +8,16 @@ use crate::invalid_resources::{Check, INVALID_RESOURCES, InvalidResource, VALID_
 use crate::{read, resource, shipped};
 
 const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
-/// The operator's own chart contains them as well: helm reads no files outside of a chart's folder.
+/// The copy of both CRDs in the operator's own chart, because helm reads no files outside of a chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
 
-/// Returns both, as `osdpl crd` prints each.
+/// Returns both CRDs as `osdpl crd` prints them.
 fn generated() -> [String; 2] {
     [osdpl_core::api::crd_yaml(&shipped()).unwrap(), osdpl_core::api::maintenance_crd_yaml().unwrap()]
 }
 
-/// Returns the schemas of both.
+/// Returns the schemas of both CRDs.
 fn schemas() -> [Value; 2] {
     let maintenance = serde_json::to_value(osdpl_core::api::maintenance_crd().unwrap()).unwrap();
     [schema(), maintenance["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()]
@@ -28,7 +28,7 @@ fn schema() -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
-/// Collects every schema below, with its path.
+/// Collects a schema and every schema below it, with their paths.
 fn walk<'a>(path: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
     found.push((path.to_owned(), schema));
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
@@ -81,7 +81,7 @@ fn every_field_is_bounded_without_defaults() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // A rule limits the number.
+            // A CEL rule limits the value if it is a number.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };
@@ -119,7 +119,7 @@ fn known_features_have_a_schema() {
     assert_eq!(features["properties"]["network"]["properties"]["backend"]["enum"], json!(["ovs", "ovn"]));
 }
 
-/// Returns the findings of our own rules for a case, as `field: message`.
+/// Returns the errors with which the CRD's schema refuses an invalid resource, computed without an API server.
 fn offline(schema: &Value, case: &InvalidResource) -> Vec<String> {
     match Validator::new().validate(schema, &resource(case.spec), None) {
         Ok(()) => Vec::new(),

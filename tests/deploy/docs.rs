@@ -1,4 +1,4 @@
-//! The documentation: links lead somewhere, examples are valid, outputs are real.
+//! The documentation: its links lead somewhere, its examples are valid, its outputs are real.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::{path, read, resource};
 const ROOT: &str = "deploy/docs";
 const WIDEST: usize = 120;
 
-/// The Markdown files in Git that describe the project, by their paths from the root.
+/// Returns the Markdown files in Git that describe the project, by their paths from the root.
 fn committed() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
     let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
@@ -27,14 +27,14 @@ fn committed() -> BTreeMap<String, String> {
     names.into_iter().map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// All pages: those in Git and the generated reference.
+/// Returns all pages: the files in Git and the generated reference.
 fn all() -> BTreeMap<String, String> {
     let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
     let generated = pages(&reference).unwrap().into_iter();
     committed().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
 }
 
-/// The lines of a page, each with whether it is in a code block.
+/// Returns the lines of a page, each with whether it is in a code block.
 fn lines(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let mut in_code = false;
     text.lines().map(move |line| {
@@ -45,7 +45,7 @@ fn lines(text: &str) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-/// The anchor of a heading, as GitHub and mdBook form it.
+/// Returns the anchor of a heading, as GitHub and mdBook form it.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
@@ -56,7 +56,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(|(_, line)| anchor(line.trim_start_matches('#'))).collect()
 }
 
-/// The targets of the links outside of code.
+/// Returns the targets of the links outside of code.
 fn links(text: &str) -> Vec<String> {
     let prose: String = lines(text).filter(|(in_code, _)| !in_code).flat_map(|(_, line)| [line, "\n"]).collect();
     let prose: String = prose.split('`').step_by(2).collect();
@@ -64,7 +64,7 @@ fn links(text: &str) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).collect()
 }
 
-/// A link's target as a path from the root.
+/// Returns a link's target as a path from the root of the repository.
 fn resolve(page: &str, target: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -89,7 +89,7 @@ fn links_lead_to_pages_and_headings() {
             let exists = pages.contains_key(&target) || path(&target).is_file();
             let has_heading =
                 heading.is_none_or(|id| pages.get(&target).is_some_and(|text| anchors(text).contains(id)));
-            // Only this folder becomes the site.
+            // Only `deploy/docs` becomes the site, so its pages must not link to files outside of it.
             let is_inside = !page.starts_with(ROOT) || target.starts_with(ROOT);
             if !(exists && has_heading && is_inside) {
                 broken.push(format!("{page}: {link}"));
@@ -119,7 +119,7 @@ fn lines_fit_the_page() {
     assert!(read("README.md").lines().count() <= 250);
 }
 
-/// The code blocks of a language.
+/// Returns the code blocks of a language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut parts = text.split("\n```");
@@ -144,7 +144,7 @@ fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// The resource in a YAML block; a spec alone gets what it lacks.
+/// Returns the resource in a YAML block, if there is one. A block with only a `spec` is completed to a resource.
 fn cloud(page: &str, block: String) -> Option<String> {
     if !block.starts_with("spec:\n") {
         return block.contains("kind: OpenStackDeployment\n").then_some(block);
@@ -172,7 +172,7 @@ fn clouds_in_the_documentation_are_valid() {
     assert!(count >= 10, "only {count} clouds were found");
 }
 
-/// The commands of a console block that need no cluster and name files of the repository, each with the printed output.
+/// Returns the commands of a console block that need no cluster and name files of the repository, each with its output.
 fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for command in format!("\n{block}").split("\n$ ").skip(1) {

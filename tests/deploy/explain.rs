@@ -1,4 +1,4 @@
-//! `osdpl explain` of the samples, offline.
+//! Runs `osdpl explain` on the samples, without a cluster.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{path, read};
 
-/// Returns the output, and whether the command succeeded.
+/// Runs `osdpl explain` on a sample. Returns its output, and whether it succeeded.
 fn explain(sample: &str, arguments: &[&str]) -> (String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.current_dir(path("")).args(["explain", "-f", &format!("deploy/samples/{sample}.yaml")]).args(arguments);
@@ -158,7 +158,7 @@ fn outlines_long_defaults_offline() {
         list,
         "has the key (list), its default in outline (--charts shows all of it):\n    - stdout\n    - stderr\n    - \"null\"\n"
     );
-    // A long default is only in the chart.
+    // The catalogue does not contain long defaults: only the chart does.
     let script = default("bootstrap");
     assert!(script.contains(" all of it):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
     assert!(default("conf").ends_with(" more lines; --output json shows all\n"));

@@ -1,4 +1,4 @@
-//! The image's root folder, and the operator running in it like in a container: read-only, as user 65532, as PID 1,
+//! The root folder of the image, and the operator running in it as in a container: read-only, as user 65532, as PID 1,
 //! with the shipped rights.
 
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::path;
 use crate::render::{HELMS, helm, program};
 
-/// Assembles the root with this build's osdpl, helm 4 and the stand-in charts.
+/// Assembles the image's root folder with this build's osdpl, helm 4 and the stand-in charts.
 fn root(folder: &Path) -> Result<(), String> {
     let output = Command::new(path("deploy/image-root"))
         .arg(folder)
@@ -54,7 +54,7 @@ fn image_root_is_complete_and_replaces_only_its_own() {
     assert!(foreign.join("letter").exists());
 }
 
-/// The operator in its container; stopped when the value is dropped.
+/// The operator in its container; dropping this value stops it.
 struct Contained(Child);
 
 impl Contained {
@@ -71,7 +71,7 @@ impl Contained {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
     }
 
-    /// Sends SIGTERM to PID 1 of the container, like a kubelet, and returns its exit status.
+    /// Sends SIGTERM to PID 1 of the container, as a kubelet does, and returns its exit status.
     fn stop(mut self) -> std::process::ExitStatus {
         let unshare = self.0.id();
         let inside = std::fs::read_to_string(format!("/proc/{unshare}/task/{unshare}/children")).unwrap();
@@ -82,14 +82,14 @@ impl Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // Its child is killed with it (`--kill-child`).
+        // Killing `unshare` also kills the operator, its child (`--kill-child`).
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Returns a control plane with the operator's own chart installed, and a folder with its account like a kubelet mounts
-/// it.
+/// Returns a control plane with the operator's own chart installed, and the port of its API server. Writes the files of
+/// the operator's service account into a folder, as a kubelet mounts them.
 async fn installed(account: &Path) -> (Cluster, String) {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let kubeconfig = cluster.kubeconfig().to_str().unwrap();

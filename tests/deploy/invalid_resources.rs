@@ -3,22 +3,22 @@
 /// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// A CEL rule of ours: the same message offline.
+    /// A CEL rule of the CRD, which has the same message in commands without a cluster.
     Rule,
-    /// The schema's types, enumerations and limits: the API server's own message.
+    /// The types, enumerations and limits of the schema, for which the API server has messages of its own.
     Schema,
 }
 use Check::{Rule, Schema};
 
-/// A refused resource.
+/// A resource that the API server must refuse, and the expected error.
 pub struct InvalidResource {
-    /// The check that refuses it.
+    /// The check that refuses the resource.
     pub check: Check,
-    /// The spec, as YAML.
+    /// The spec of the resource, as YAML.
     pub spec: &'static str,
-    /// The field of the error.
+    /// The field that the error names.
     pub field: &'static str,
-    /// The beginning of the message.
+    /// The beginning of the error's message.
     pub message: &'static str,
 }
 
@@ -33,7 +33,7 @@ const KEY: &str = "must be a key of the object's data";
 const RENAMED: &str =
     "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one}}}}}";
 
-/// Every case.
+/// Every invalid resource of these tests.
 pub const INVALID_RESOURCES: &[InvalidResource] = &[
     invalid(
         Rule,
@@ -289,8 +289,8 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
     ),
 ];
 
-/// Changes that must pass: whether a release may get another name or namespace depends on the installed releases, which
-/// the operator checks.
+/// Changes of a spec that must pass. Whether a release may get another name or namespace depends on the installed
+/// releases, so the operator checks that.
 pub const VALID_CHANGES: &[(&str, &str)] = &[
     (
         RENAMED,

@@ -1,4 +1,4 @@
-//! Commands on a file without a cluster: they validate it like the API server, and do not look for a cluster.
+//! Commands on a file without a cluster: they validate the file as the API server does, and do not look for a cluster.
 
 use std::process::{Command, Output};
 

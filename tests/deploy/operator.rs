@@ -1,4 +1,4 @@
-//! The operator's process without a cluster.
+//! Runs the operator's process without a cluster.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\nco
 #[test]
 fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
-    // No test gets this port: systems assign other ones, and binding it requires rights.
+    // No process listens on this port: systems assign other ports, and only root may bind it.
     let address = "127.0.0.1:1";
     let (kubeconfig, cache) = (home.path().join("kubeconfig"), home.path().join("cache"));
     let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");
@@ -19,7 +19,7 @@ fn reports_a_missing_api_server_with_a_remedy() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
-    // Proxies in the environment would be used instead.
+    // With a proxy in the environment, the operator would connect to the proxy instead.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
     }

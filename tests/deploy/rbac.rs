@@ -35,7 +35,7 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// Returns the right to bind a role that is not among the same objects.
+/// Returns the rights that creating a binding needs: to bind its role, if the role is not among the same objects.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()
@@ -51,7 +51,7 @@ fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     }
 }
 
-/// Returns the actions of helm on an object during its lifetime.
+/// Returns the rights that helm needs for an object during its lifetime.
 fn needed_for(object: &Value) -> Vec<Permission> {
     let group = object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
     let kind = object["kind"].as_str().unwrap().to_lowercase();
@@ -107,7 +107,7 @@ fn operator_may_watch_all_chart_kinds() {
 #[test]
 fn operator_holds_all_granted_rights() {
     let roles = OBJECTS.iter().filter(|object| object["kind"] == "Role" || object["kind"] == "ClusterRole");
-    assert!(roles.clone().count() > 50, "the charts make Roles");
+    assert!(roles.clone().count() > 50, "the charts contain many Roles");
     let missing = missing(&shipped(), roles, |role| rules_of(role).iter().flat_map(permissions).collect());
     assert!(missing.is_empty(), "add to deploy/osdpl/templates/clusterrole.yaml: {missing:#?}");
 }
@@ -121,7 +121,8 @@ fn each_service_needs_only_its_listed_rights() {
     for (service, objects) in services {
         let mut granted = shipped();
         granted.extend(additional.get(&service).into_iter().flatten().cloned());
-        // The CRDs in charts of other projects are kept, or in a folder that helm never deletes from.
+        // Leave out CRDs: helm never deletes those of other projects, which are marked as kept or are in a chart's
+        // `crds/`.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_rights = missing(&granted, handled_by_helm, needed_for);
         let of = |kinds: [&'static str; 2]| {

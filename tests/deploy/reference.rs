@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use osdpl_cli::reference::{Kind, Reference, pages};
 
-/// The size of all pages that is still acceptable.
+/// The maximum size of all pages together, in bytes.
 const LARGEST: usize = 2 << 20;
 
 #[test]

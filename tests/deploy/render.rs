@@ -1,4 +1,4 @@
-//! Charts rendered by helm: the operator's own, and the catalogue's with osdpl's values.
+//! Renders charts with helm: the operator's own, and the catalogue's with osdpl's values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::clouds::{clouds, resolved};
 use crate::{path, shipped};
 
-/// helm 4 and helm 3.
+/// The versions of helm that render charts.
 pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 
 static PROGRAMS: LazyLock<Programs> =
     LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
 
-/// Returns the path of a helm.
+/// Returns the path of a helm program.
 pub fn program(program: Program) -> &'static Path {
     PROGRAMS.path(program).unwrap()
 }
@@ -61,12 +61,12 @@ fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
 
-/// Returns the folder in `CHARTS`.
+/// Returns the folder that the variable `CHARTS` names, if it is set.
 pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the chart, or the folder if it is not in there.
+/// Returns the path of a chart, or as the error the folder that does not contain it.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);
@@ -83,7 +83,7 @@ pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     files.next().ok_or(folder)
 }
 
-/// Returns clouds whose charts render differently.
+/// Returns the specs of clouds for which charts render different objects.
 fn kinds() -> Vec<Value> {
     let mut kinds: Vec<Value> =
         clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
@@ -135,14 +135,14 @@ pub fn release(name: &str, values: &Values) -> Vec<Value> {
     by(name, name, values)
 }
 
-/// Returns the objects of one release of this chart.
+/// Returns the objects of one release, rendered from the chart of this name.
 pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
     rendered(name, &self::chart(chart), values)
 }
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // A version of Kubernetes that the charts of other projects accept.
+    // The charts of other projects do not accept every version of Kubernetes; they accept this one.
     let arguments = [
         "template",
         name,

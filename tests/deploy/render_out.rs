@@ -21,7 +21,7 @@ fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs the script with programs that only record their arguments.
+/// Runs install.sh with a helm and a kubectl that only record their arguments. Returns its output and the record.
 fn run(folder: &Path, releases: &[&str]) -> (Output, String) {
     let programs = folder.with_extension("programs");
     std::fs::create_dir_all(&programs).unwrap();
@@ -57,7 +57,7 @@ fn writes_values_and_commands_in_dependency_order() {
     assert!(found.ends_with(" --namespace openstack -- keystone keystone"), "{found}");
     let values: Value = yaml::parse("values", &std::fs::read_to_string(folder.join("keystone.yaml")).unwrap()).unwrap();
     assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
-    // With a helm that gets the same arguments as the operator's.
+    // helm 3 does not know the flag `--server-side`.
     let third = render("minimal", &folder, &["--helm-major", "3"]);
     assert!(third.status.success());
     assert!(!std::fs::read_to_string(folder.join("install.sh")).unwrap().contains("--server-side="));
@@ -88,13 +88,17 @@ fn writes_charts_and_uses_their_namespaces() {
     let mut names: Vec<String> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["charts", "install.sh", "memcached.yaml"], "only the requested files");
+    assert_eq!(
+        names,
+        ["charts", "install.sh", "memcached.yaml"],
+        "the folder has only the files of the requested release"
+    );
     std::fs::write(folder.join("memcached.yaml"), "{}\n").unwrap();
     let (output, log) = run(&folder, &[]);
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<&str> = log.lines().collect();
     let [namespace, helm] = lines.as_slice() else { panic!("{log}") };
-    // Another folder of that name, which `cd` finds first through CDPATH.
+    // CDPATH leads to another folder `out`, which `cd` in the script must not enter.
     std::fs::create_dir_all(home.path().join("other/out")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
@@ -135,7 +139,7 @@ fn manifests_are_stable_and_without_secrets() {
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // Placeholders are searched for as well.
+    // Placeholders must not be in the manifest either, so render them to know the password.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();

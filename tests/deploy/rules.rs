@@ -1,5 +1,6 @@
-//! Whether RBAC rules cover others, like in the API server (`k8s.io/component-helpers/auth/rbac/validation.Covers`): a
-//! single rule must allow each combination of group, resource, verb and name.
+//! Checks whether RBAC rules cover others, as the API server does
+//! (`k8s.io/component-helpers/auth/rbac/validation.Covers`): a single rule must allow each combination of group,
+//! resource, verb and name.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -9,7 +10,7 @@ pub struct Permission {
     pub group: String,
     pub resource: String,
     pub verb: String,
-    /// One object, or all of them.
+    /// The only object that the permission is for; `None` for all objects.
     pub name: Option<String>,
 }
 
@@ -29,7 +30,7 @@ fn each(list: Option<&Vec<String>>) -> Vec<Option<String>> {
     }
 }
 
-/// Returns every combination in a rule.
+/// Returns the permissions of a rule: every combination of its groups, resources, verbs and names.
 pub fn permissions(rule: &PolicyRule) -> Vec<Permission> {
     let mut all = Vec::new();
     for group in each(rule.api_groups.as_ref()).into_iter().flatten() {

@@ -5,26 +5,26 @@ use std::path::Path;
 
 use crate::{path, read};
 
-/// The text in quotes at the start, if it could be a reason: one word in upper camel case.
+/// Returns the text in quotes at the start, if it could be a reason: one word in upper camel case.
 fn quoted_reason(text: &str) -> Option<String> {
     let (reason, _) = text.strip_prefix('"')?.split_once('"')?;
     let is_word = reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(char::is_alphanumeric);
     is_word.then(|| reason.to_owned())
 }
 
-/// The body of the first item that begins like this; empty if there is none.
+/// Returns the body of the first item that begins like this; empty if there is none.
 fn body<'a>(source: &'a str, item: &str) -> &'a str {
     let after = source.split_once(item).map_or("", |(_, after)| after);
     after.split_once("\n}").map_or(after, |(body, _)| body)
 }
 
-/// The texts of the constants in a module.
+/// Returns the texts of the constants in a module.
 fn constants(source: &str, module: &str) -> BTreeSet<String> {
     let values = body(source, &format!("pub mod {module} {{")).split("&str = ").skip(1);
     values.filter_map(quoted_reason).collect()
 }
 
-/// The names of the variants of an enum without data.
+/// Returns the names of the variants of an enum without data.
 fn variants(source: &str, name: &str) -> BTreeSet<String> {
     let lines = body(source, &format!("pub enum {name} {{")).lines().map(str::trim);
     lines
@@ -33,7 +33,8 @@ fn variants(source: &str, name: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The second arguments of calls such as `event(true, "Drifted", …)`, as literals or as constants of the same file.
+/// Returns the reasons of events: the second arguments of calls such as `event(true, "Drifted", …)`, which are literals
+/// or constants of the same file.
 fn event_reasons(source: &str) -> BTreeSet<String> {
     let arguments = source.split("event(").skip(1).filter_map(|call| call.split_once(','));
     let reason = |argument: &str| {
@@ -46,7 +47,7 @@ fn event_reasons(source: &str) -> BTreeSet<String> {
     arguments.filter_map(|(_, argument)| reason(argument.trim_start())).collect()
 }
 
-/// The Rust sources of the product, without tests.
+/// Collects the texts of the Rust sources below a folder, without tests.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -60,7 +61,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// What a function finds in all sources.
+/// Returns what a function finds in all sources of the product.
 fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);
@@ -69,7 +70,7 @@ fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     found
 }
 
-/// The sections of the runbook that describe a reason, each with its text.
+/// Returns the sections of the runbook that describe a reason, each with its text.
 fn documented() -> Vec<(String, String)> {
     let text = read("deploy/docs/runbook.md");
     let sections = text.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));
@@ -109,7 +110,7 @@ fn the_runbook_lists_every_condition_type() {
 fn every_section_says_where_to_look_and_what_to_do() {
     let mut names = BTreeSet::new();
     for (name, text) in documented() {
-        assert!(text.contains("* **Look at:** ") && text.contains("* **Do:** "), "{name} lacks a part");
+        assert!(text.contains("* **Look at:** ") && text.contains("* **Do:** "), "{name} lacks `Look at` or `Do`");
         assert!(names.insert(name.clone()), "{name} has two sections");
     }
 }

@@ -28,7 +28,7 @@ fn server_accepts_every_sample() {
     for (name, text) in samples() {
         assert!(
             text.contains(&format!("# kubectl apply --server-side -f deploy/samples/{name}\n")),
-            "{name} contains the apply command"
+            "{name} lacks the command that applies it"
         );
         let object: Value = yaml::parse(&name, &text).unwrap();
         if object["kind"] == "NodeMaintenance" {
@@ -63,7 +63,7 @@ fn invalid_kubeconfig_is_not_a_new_cloud() {
     let (stderr, planned) = plan(None);
     assert!(planned && stderr.contains(new_cloud), "{stderr}");
     let (stderr, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
-    assert!(planned && stderr.contains(new_cloud), "one without clusters: {stderr}");
+    assert!(planned && stderr.contains(new_cloud), "a kubeconfig without clusters counts as none: {stderr}");
     let (stderr, planned) = plan(Some("clusters: [broken\n"));
     assert!(!planned && stderr.contains("this is not a kubeconfig: "), "{stderr}");
 }

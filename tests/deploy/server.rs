@@ -19,7 +19,7 @@ use crate::rbac::OBJECTS;
 use crate::render::{HELMS, helm, own};
 use crate::{path, read, resource};
 
-/// The control plane for all of these tests; it stops with the process.
+/// The control plane that all tests of this file use; it stops with the process.
 struct Shared {
     runtime: tokio::runtime::Runtime,
     cluster: Cluster,
@@ -49,7 +49,7 @@ async fn namespaced(name: &str) -> Api<DynamicObject> {
     Api::namespaced_with(SHARED.cluster.client(), name, &OpenStackDeployment::api_resource())
 }
 
-/// Creates or replaces the resource; returns the API server's errors as `field: message`.
+/// Creates or replaces the resource `cloud`; returns the API server's errors as `field: message`.
 async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<(), Vec<String>> {
     let mut object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let answer = match api.get_opt("cloud").await.unwrap() {
@@ -167,7 +167,7 @@ fn stores_integer_without_a_decimal_point() {
         let kept = api.get("cloud").await.unwrap().data;
         assert_eq!(kept["spec"]["nodes"]["rollout"]["pauseSeconds"], json!(60));
         object["spec"]["nodes"]["rollout"]["pauseSeconds"] = json!(60.5);
-        assert!(put(&api, &object).await.is_err(), "a half is none");
+        assert!(put(&api, &object).await.is_err(), "60.5 is not an integer");
         remove(&api).await;
     });
 }
@@ -218,8 +218,8 @@ fn columns_are_as_specified() {
     assert_eq!(words[1][..8], ["cloud", "False", "Installing", "2025.2", "2026.1", "3/34", "waits", "for"]);
 }
 
-/// The API server checks the operator's own account: each object may be created and changed, and each Role grants only
-/// rights that it holds.
+/// The API server checks the operator's own account: it may create and change each object, and each Role grants only
+/// rights that the account holds.
 #[test]
 fn operator_account_may_create_all_chart_objects() {
     let _ = run(namespaced("openstack"));
@@ -236,14 +236,14 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // One of each name: other kinds of cloud render it with differences that do not affect rights.
+    // Keep one object of each kind and name: clouds render it with differences that do not affect rights.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
-    // Bindings are checked with their Roles, so these must exist, as they do when helm creates the bindings.
+    // The API server checks a binding with its Role. So create the Roles first, as helm does.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
-    // This API server does not know the kinds of routes.
+    // This API server has no CRDs for routes.
     let other_objects =
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();

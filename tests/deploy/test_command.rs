@@ -1,4 +1,4 @@
-//! `osdpl test`: users' expectations for their clouds.
+//! Runs `osdpl test` with expectations about clouds, as users do.
 
 use std::process::{Command, Output};
 
@@ -14,7 +14,7 @@ fn test(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8(printed).unwrap(), output.status.code())
 }
 
-/// Runs cases for the smallest cloud, each with one expectation.
+/// Runs a case for each expectation about the smallest cloud. Returns the output and the exit code.
 fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cases.yaml");
@@ -124,7 +124,7 @@ fn uses_chart_defaults_like_explain() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cases.yaml"), removed).unwrap();
     let (printed, code) = test(&[home.path().join("cases.yaml").to_str().unwrap()]);
-    assert_eq!(code, Some(0), "what is removed above has no default: {printed}");
+    assert_eq!(code, Some(0), "a value whose parent key is removed has no default: {printed}");
 }
 
 #[test]

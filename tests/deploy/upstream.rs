@@ -1,4 +1,4 @@
-//! Every release of the catalogue in valid clouds, rendered with upstream's charts (`CHARTS`; else the stand-ins): each
+//! Every release of the catalogue in valid clouds, with upstream's charts (from `CHARTS`, or else the stand-ins): each
 //! credential is set wherever charts repeat it.
 
 #[path = "upstream/by_values.rs"]
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Values in more than one chart, and their owner: every chart that knows the path must have the owner's value.
+/// Paths in more than one chart, and a credential: every chart that knows the path must have this credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -51,7 +51,7 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Values that repeat another user at a path where other charts have their own user.
+/// Release, path and credential where a chart repeats another user's password, and other charts have their own user.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -61,20 +61,20 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// An independent database, which shares nothing with the cloud's.
+/// The release and the paths of an independent database, which shares no password with the cloud's.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords in charts that are not changed, with the reason; `*` matches one key.
+/// Passwords that osdpl leaves as they are in charts: release, path and reason; `*` matches one release or key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
     ("trove", "endpoints.identity.auth.*.password", "entries for others, which no template reads"),
 ];
 
-/// A credential for a Ceph with its own user for nova, which the example Ceph does not have.
+/// The credential of a Ceph in which nova has its own user, which the example Ceph does not have.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns sets of services that a rule excludes from being combined, whatever their values are.
+/// Returns the sets of services of which a rule permits only one, whatever their values are.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -82,10 +82,10 @@ fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 
-/// The cloud without Ceph.
+/// The name of the cloud without Ceph, whose data is on volume claims.
 const ON_CLAIMS: &str = "on claims";
 
-/// The settings of a cloud, in addition to all services.
+/// The settings of a cloud that has all services.
 struct Kind {
     /// The name in messages.
     name: &'static str,
@@ -96,14 +96,14 @@ struct Kind {
 }
 
 impl Kind {
-    /// Ceph for all services that can use it.
+    /// Returns a cloud in which all services that can use Ceph do.
     fn on_ceph(choice: usize) -> Self {
         let features =
             json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
         Self { name: "on Ceph", choice, presets: json!(["compute", "storage", "ha"]), features }
     }
 
-    /// The other network backend, and dedicated brokers where possible; on Ceph.
+    /// Returns a cloud on Ceph with the network backend OVN, and with dedicated brokers wherever possible.
     fn on_ovn(catalog: &Catalog, choice: usize) -> Self {
         let brokers = catalog.services["rabbitmq"].releases.keys();
         let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
@@ -113,7 +113,7 @@ impl Kind {
         kind
     }
 
-    /// No Ceph, and a pull Secret for images.
+    /// Returns a cloud without Ceph, and with a Secret for pulling images.
     fn on_claims() -> Self {
         let secret = json!({"name": "registry", "key": "password"});
         let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": secret});
@@ -121,14 +121,14 @@ impl Kind {
         Self { name: ON_CLAIMS, choice: 0, presets: json!(["compute"]), features }
     }
 
-    /// Returns clouds that together cover everything.
+    /// Returns clouds that together contain every service and every credential.
     fn all(catalog: &Catalog) -> Vec<Self> {
         let most = exclusive(catalog).iter().map(BTreeSet::len).max().unwrap_or(1);
         let on_ceph = (0..most).map(Self::on_ceph);
         on_ceph.chain([Self::on_ovn(catalog, most - 1), Self::on_claims()]).collect()
     }
 
-    /// Returns every service of the catalogue, and one of each set of mutually exclusive ones.
+    /// Returns a spec with every service of the catalogue, but only one of each set of mutually exclusive ones.
     fn spec(&self, catalog: &Catalog, release: &str) -> Value {
         let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
         for set in exclusive(catalog) {
@@ -150,7 +150,7 @@ impl Kind {
     }
 }
 
-/// Returns a cloud without errors.
+/// Resolves a cloud, and checks that it has no errors.
 fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let spec = kind.spec(catalog, release);
     let desired = resolved(catalog, &spec);
@@ -163,7 +163,7 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     desired
 }
 
-/// Collects the paths of every leaf.
+/// Collects the path of every leaf of a key tree that has a default.
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
@@ -186,13 +186,13 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
     })
 }
 
-/// Returns the passwords and repeated values that a release lacks.
+/// Returns a message for each password and repeated value that a release does not set.
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
     leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
     let text = |path: &values::Path| values::get(&release.values, path).and_then(Value::as_str).unwrap_or_default();
     let own = known.iter().filter(|path| is_password(path) && !is_idle(name, path) && !text(path).starts_with("the-"));
-    let own = own.map(|path| format!("{name}: {path} is upstream's"));
+    let own = own.map(|path| format!("{name}: {path} is still upstream's default"));
     let listed = |path: &str| known.contains(&values::Path::parse(path).unwrap());
     let independent = |path: &str| name == INDEPENDENT.0 && path.starts_with(INDEPENDENT.1);
     let idle = |path: &str| is_idle(name, &values::Path::parse(path).unwrap());
@@ -228,7 +228,7 @@ fn every_credential_reaches_a_suitable_cloud() {
     for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
-        assert!(lost.is_empty(), "{lost:?} are made, and nothing is given them");
+        assert!(lost.is_empty(), "{lost:?} are generated, but no release uses them");
     }
 }
 
@@ -240,7 +240,7 @@ fn rendered_clouds_cover_every_release() {
         let clouds = rendered::clouds(&catalog).into_iter().filter(|(of, _, _)| *of == release);
         let wanted: BTreeSet<String> = clouds.flat_map(|(_, _, desired)| desired.releases.into_keys()).collect();
         let left: Vec<_> = known.iter().filter(|name| !wanted.contains(**name)).collect();
-        assert!(left.is_empty(), "{release}: no cloud here has {left:?}; add what they depend on to one");
+        assert!(left.is_empty(), "{release}: no cloud of this test has {left:?}; add what they depend on to a cloud");
     }
 }
 
@@ -252,13 +252,13 @@ fn shared_secrets_are_equal_in_both_releases() {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // Nova identifies metadata requests of Neutron's proxies by it.
+    // By this secret, Nova recognizes metadata requests from Neutron's proxies.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
         assert_eq!(text("neutron", &path), nova, "neutron: {path} is not what nova expects");
     }
-    // Ceilometer logs in as the broker's administrator, which the charts name like this.
+    // Ceilometer logs in as the broker's administrator, which the charts call `rabbitmq`.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");
     let path = "conf.ceilometer.notification.messaging_urls.values";
     let urls = at(&desired.releases["ceilometer"].values, path).and_then(Value::as_array).unwrap();

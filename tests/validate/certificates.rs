@@ -1,4 +1,4 @@
-//! Certificates in the files next to a resource.
+//! Findings about certificates in Secrets of the same file as the resource.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
     text
 }
 
-/// Returns the findings about certificates; all of the Secrets are reported as checked.
+/// Returns the findings about certificates, and checks that all of the Secrets were validated.
 fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
     let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
     assert_eq!(report.notes, Vec::<String>::new(), "each Secret was checked");
@@ -41,7 +41,11 @@ fn finds_public_certificate_in_the_gateway_namespace() {
     let features = "    publicEndpoints: {enabled: true, gateway: {name: public, namespace: gateways}}\n    \
                     tls: {public: {secretName: public-tls, issuer: {name: acme}}}\n";
     let of_other_host = |namespace| secret(namespace, "public-tls", &["elsewhere.example.org"]);
-    assert_eq!(findings_of(features, &[of_other_host("openstack")]), Vec::<String>::new(), "nothing uses that one");
+    assert_eq!(
+        findings_of(features, &[of_other_host("openstack")]),
+        Vec::<String>::new(),
+        "no gateway uses the Secret in this namespace"
+    );
     let found = findings_of(features, &[of_other_host("gateways")]);
     let expected = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} ")), "{found:?}");
@@ -78,7 +82,11 @@ fn checks_provided_database_certificates() {
     let expected = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{expected} {host}: ")), "{found:?}");
     let client = secret("openstack", "keystone-client", &["anybody"]);
-    assert_eq!(findings_of(features, std::slice::from_ref(&client)), Vec::<String>::new(), "its names are not checked");
+    assert_eq!(
+        findings_of(features, std::slice::from_ref(&client)),
+        Vec::<String>::new(),
+        "the names in a client certificate are not checked"
+    );
     let found = findings_of(features, &[client.replace("  tls.key:", "  key:")]);
     assert!(found.len() == 1 && found[0].contains("openstack/keystone-client: there is no tls.key in it"), "{found:?}");
 }

@@ -1,4 +1,4 @@
-//! Findings for a cloud that its cluster can't run.
+//! Findings about clouds that their cluster can't run.
 
 use std::sync::LazyLock;
 
@@ -59,13 +59,17 @@ fn counts_servers_against_nodes() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(findings_of("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
     let unknown = findings_of("presets: [compute, ha]", &ClusterInfo::default());
-    assert_eq!(unknown, Vec::<String>::new(), "the nodes are not known");
+    assert_eq!(unknown, Vec::<String>::new(), "nothing is reported if the nodes are not known");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
     let found = findings_of(named, &ClusterInfo::default());
     let of_spec = "are configured, but spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs its own node";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
-    assert_eq!(findings_of(named, &three), Vec::<String>::new(), "they were counted");
+    assert_eq!(
+        findings_of(named, &three),
+        Vec::<String>::new(),
+        "counted nodes take precedence over names in the spec"
+    );
     for enough in ["{names: [n1, n2, n3]}", "{names: [n1], selector: {matchLabels: {a: b}}}"] {
         let spec = format!("presets: [compute, ha]\nnodes: {{roles: {{control-plane: {enough}}}}}");
         assert_eq!(findings_of(&spec, &ClusterInfo::default()), Vec::<String>::new(), "{enough}");
@@ -93,12 +97,12 @@ fn distinguishes_one_node_from_no_majority() {
     let one = findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
     assert!(
         one[0].starts_with("warning spec.nodes.roles: RabbitMQ servers (rabbitmq), database servers (mariadb) are"),
-        "one that can't run is one too many: {one:?}"
+        "even a single server that can't run is reported: {one:?}"
     );
     assert_eq!(findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
     let on_other_nodes = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
     let found = findings_of(on_other_nodes, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
-    assert_eq!(found, Vec::<String>::new(), "they run on other nodes");
+    assert_eq!(found, Vec::<String>::new(), "the servers run on other nodes, of which there are enough");
     let ovn = "presets: [compute, ha]\nfeatures: {network: {backend: ovn}}";
     let found = findings_of(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
     assert_eq!(found.len(), 1, "{found:?}");
@@ -129,17 +133,21 @@ fn unknown_class_lists_known_ones() {
     assert_eq!(
         findings_of("storageClass: default", &known),
         Vec::<String>::new(),
-        "the charts leave it to the cluster"
+        "with `default`, the charts leave the class to the cluster"
     );
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
-    assert_eq!(findings_of("storageClass: default", &without_default).len(), 1, "which has none by default");
+    assert_eq!(
+        findings_of("storageClass: default", &without_default).len(),
+        1,
+        "a cluster without a default class is reported"
+    );
     assert_eq!(
         findings_of("features: {storage: {backend: local}}", &none),
         Vec::<String>::new(),
-        "no claim is created"
+        "a cloud on local storage creates no claim"
     );
     let claimless = "presets: []\nservices: {memcached: {enabled: true}}";
-    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "no claim of that class is created");
+    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "memcached creates no claim of that class");
     let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
     let found = findings_of(own, &known);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -179,7 +187,11 @@ fn shared_claims_need_a_shareable_class() {
     assert_eq!(found.len(), 1, "{found:?}");
     let glance = "warning spec.services.glance: pods of glance on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" ";
     assert!(found[0].starts_with(glance), "{found:?}");
-    assert_eq!(findings_of(&images("ReadWriteOnce"), &disks), Vec::<String>::new(), "another rule reports that");
+    assert_eq!(
+        findings_of(&images("ReadWriteOnce"), &disks),
+        Vec::<String>::new(),
+        "another rule reports claims that only one node can mount"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The command: its inputs, exit codes and output.
+//! The command `osdpl validate`: its inputs, exit codes and output.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -120,7 +120,11 @@ fn input_without_resources_is_one_error() {
     let (code, stdout, _) = validate(&[], "");
     assert!(code == 1 && stdout.starts_with("stdin:1: error: there is no resource of osdpl"), "{stdout}");
     assert_eq!(validate(&[&path], "").0, 0, "other manifests are ignored");
-    assert_eq!(validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0, 0, "its value sources may be named");
+    assert_eq!(
+        validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0,
+        0,
+        "a Secret may be named next to the resource that references it"
+    );
     assert_eq!(validate(&[&at("cloud.yaml"), &at("foreign.yaml")], "").0, 1);
 }
 

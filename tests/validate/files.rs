@@ -1,5 +1,5 @@
-//! The content of files: several documents, lists, kinds, duplicate names, `ConfigMap`s of the catalogue; and how files
-//! are found.
+//! The content of files (several documents, lists, kinds, duplicate names, `ConfigMap`s of the catalogue), and how the
+//! command finds files.
 
 use super::command::{VALID, folder, validate};
 

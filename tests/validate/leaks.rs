@@ -1,4 +1,4 @@
-//! No secret of a file is printed, in any finding and by any command.
+//! No command prints a secret of a file, in a finding or elsewhere.
 
 use std::process::Command;
 
@@ -54,7 +54,7 @@ fn misplaced_text_is_not_repeated() {
     assert!(output.contains("`spec` takes a map") && !output.contains("hunter2"), "{output}");
 }
 
-/// Returns a cloud with values of a release from a Secret, and the Secret.
+/// Returns a cloud with a release whose values come from a Secret, and this Secret.
 fn with_secret(service: &str, values: &str) -> String {
     let services = format!(
         "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"

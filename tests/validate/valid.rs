@@ -1,4 +1,4 @@
-//! Valid input has no findings: the samples, and every kind of cloud of presets and features.
+//! Valid input has no findings: the samples, and clouds with many presets and features.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ fn presets_and_backends_have_no_lint_warnings() {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            // The settings without which cinder and octavia do nothing.
+            // Without these settings cinder and octavia would do nothing, which is a finding.
             let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
             let balancers = json!({"providers": ["amphora"], "amphora": {"image": image}});
             let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
@@ -66,7 +66,7 @@ fn reads_objects_next_to_a_resource() {
     let report = checked(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
     let found: Vec<_> = report.findings.iter().map(|found| (found.line(), found.rule, found.field())).collect();
     assert_eq!(found, [(11, "hidden-key", "spec.services.nova.releases.nova.valuesFrom[0].pod.replicas")]);
-    assert_eq!(report.notes, Vec::<String>::new(), "it was read");
+    assert_eq!(report.notes, Vec::<String>::new(), "the ConfigMap next to the resource was read");
     let alone = checked(&[("cloud.yaml", cloud)]);
     assert_eq!((alone.summary.errors, alone.notes.len()), (0, 1), "{:?} {:?}", alone.findings, alone.notes);
 }

@@ -1,4 +1,4 @@
-//! Detects the Ceph that an existing cloud uses, read-only.
+//! Detects the Ceph that an existing cloud uses. It only reads from the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,15 +11,16 @@ use crate::connect::readable;
 use osdpl_core::adopt::{CephDeclaration, CephState, CephUses, IdentifiedReleases, find_ceph_uses};
 use osdpl_core::ceph::Cluster;
 
-/// The detected Ceph.
+/// The Ceph that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The part of the spec that declares it; `None` if it is not known completely.
+    /// The feature and the Secret that declare this Ceph in the spec; `None` if some of their data is missing.
     pub storage: Option<CephDeclaration>,
-    /// The note for the user.
+    /// What the report tells the user about this Ceph.
     pub note: String,
 }
 
-/// Detects the Ceph that the releases use, for a resource of this namespace and name; `None` if they use none.
+/// Detects the Ceph that the releases use; `None` if they use none. `namespace` and `name` are those of the resource to
+/// write.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,
@@ -27,7 +28,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // The defaults of charts describe a Ceph that may not exist.
+    // Charts have default settings for Ceph even in a cloud without one: only a ceph.conf or a key proves that it
+    // exists.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }
@@ -40,7 +42,7 @@ pub(crate) async fn detect(
     Ok(Some(Ceph { storage: storage.ok(), note }))
 }
 
-/// Reads the configuration and the keys that the releases use, and the Ceph clusters of Rook.
+/// Reads the ceph.conf and the keys that the releases use, and the Ceph clusters of Rook.
 async fn read_state(client: &Client, uses: &CephUses) -> kube::Result<CephState> {
     let (namespace, name) = &uses.configuration;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
@@ -57,7 +59,7 @@ async fn read_state(client: &Client, uses: &CephUses) -> kube::Result<CephState>
     Ok(CephState { configuration, keys, clusters: rook_clusters(client).await })
 }
 
-/// Returns the Ceph clusters of Rook with their fsid; none if the kind is unknown, or without permission to list it.
+/// Returns the fsid of each `CephCluster` of Rook; empty if they can't be listed, for example without Rook.
 async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -69,7 +71,7 @@ async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     all.into_iter().map(fsid).collect()
 }
 
-/// Returns the note about a Ceph that the file declares.
+/// Returns the note about a Ceph that the written file declares.
 fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
@@ -79,8 +81,10 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
         storage.secret.0
     );
     if let Some(cluster) = &storage.guessed {
-        let _ =
-            write!(note, " No ceph.conf contains its fsid: compare that of CephCluster {cluster} with `ceph fsid`.");
+        let _ = write!(
+            note,
+            " No ceph.conf contains its fsid: compare the fsid of CephCluster {cluster} with `ceph fsid`."
+        );
     }
     if !state.clusters.is_empty() {
         note.push_str(
@@ -90,7 +94,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     note
 }
 
-/// Returns the note about a Ceph of which something is missing.
+/// Returns the note about a Ceph that the written file does not declare, because the data in `missing` was not found.
 fn undeclared_note(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
         "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \

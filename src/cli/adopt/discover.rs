@@ -1,4 +1,4 @@
-//! Reads the existing cloud: helm's records, the given charts, and other owners of releases. Read-only.
+//! Reads an existing cloud: helm's records, the given charts, and the other tools that own releases. It writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use osdpl_operator::controller::chart_of_release;
 pub(crate) struct HelmReleases {
     /// The deployed releases that osdpl does not manage.
     pub found: Vec<InstalledRelease>,
-    /// The other releases, and why each is excluded.
+    /// The releases that the description leaves out, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
-/// Reads the releases that helm has recorded.
+/// Reads the releases that helm has recorded, in this namespace or in all.
 pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
@@ -42,15 +42,15 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart to use compares to the recorded one.
+/// How the chart that osdpl would install differs from the one in helm's record.
 pub(crate) enum ChartState {
-    /// It differs.
+    /// The charts differ; the text says how.
     Other(String),
-    /// It can't be obtained or read.
+    /// The chart can't be obtained or read; the text says why.
     Unknown(String),
 }
 
-/// Returns the charts that differ from the recorded ones, by the catalogue's name.
+/// Returns the charts that differ from the recorded ones, or can't be compared, by the catalogue's name of the release.
 pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
@@ -67,7 +67,7 @@ pub(crate) async fn differing_charts(
     states
 }
 
-/// Compares the chart to use with the recorded one; `None` if they are equal.
+/// Compares the chart that osdpl would install with the recorded one; `None` if they are equal.
 async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(request).await {
@@ -77,14 +77,14 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     match chart.fingerprint() {
         Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
         Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
-            "the given chart, which has other templates or defaults under the same version {recorded}"
+            "its chart: the given one has other templates or defaults under the same version {recorded}"
         ))),
         Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
         Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),
     }
 }
 
-/// Returns other owners of releases, by the catalogue's name.
+/// Returns the other tool that owns a release, such as Flux, by the catalogue's name of the release.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

@@ -1,4 +1,4 @@
-//! Determines what the described spec would change in a release: values, and the rendered objects.
+//! Determines what the described spec would change in an existing release: its values, and its rendered objects.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// The changes of one release; empty if it would not change.
+/// What an upgrade to the described spec would change in one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// Values that would change for templates.
+    /// The values that would change, as the chart's templates read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
-    /// Objects that would be added, removed or changed.
+    /// The objects that would be added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why its objects could not be compared.
+    /// Why the objects of the release could not be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// The inputs of the comparison.
+/// What is compared: the existing releases, and the spec that describes them.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -43,14 +43,14 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects on every release that can be adopted, by the catalogue's name.
+    /// Returns the effects on every release that can be adopted, by the catalogue's name of the release.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // The same chart and the same values cause no upgrade.
+            // A release with the same chart and values would not be upgraded, so there are no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl EffectsQuery<'_> {
         Ok(effects_by_name)
     }
 
-    /// Returns the objects that differ, or why they could not be compared.
+    /// Returns the objects of a release that would change, or why they could not be compared.
     async fn objects(
         &self,
         name: &str,
@@ -92,8 +92,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the recorded values of the release with the chart's defaults of secret values, because upstream's default
-/// passwords are scrubbed, too.
+/// Returns the recorded values of the release, and the chart's defaults where they are secret. These defaults are
+/// scrubbed, too: upstream's default passwords may be in use.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {
@@ -104,7 +104,7 @@ fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values
     values
 }
 
-/// Returns all secrets that the spec references.
+/// Returns the text of every secret that the described spec references, so that it can be scrubbed.
 fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],
@@ -116,7 +116,7 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values that would change for templates.
+/// Returns the values of a release that would change, as the chart's templates read them.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

@@ -10,25 +10,26 @@ use serde_json::{Map, Value, json};
 use osdpl_core::adopt::Description;
 use osdpl_values::yaml;
 
-/// The file mode: only the owner can read the passwords in it.
+/// The mode of the written file: only its owner can read the passwords in it.
 const PRIVATE: u32 = 0o600;
 
-/// The file to write.
+/// The file that describes a cloud: the resource, and the Secrets that it references.
 pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
-    /// The note about the cloud's Ceph.
+    /// What the file tells the user about the cloud's Ceph, as a comment.
     pub note: Option<&'a str>,
 }
 
 impl DescriptionFile<'_> {
-    /// Writes everything, Secrets first, so that `kubectl apply` creates them before the resource that references them.
+    /// Writes the Secrets before the resource, so that `kubectl apply` creates them before the resource that needs
+    /// them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // An existing file keeps its mode when it is opened.
+        // `mode` applies only to a new file: a file that exists keeps its own.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())
@@ -48,10 +49,11 @@ impl DescriptionFile<'_> {
                 "# Without the referenced Secrets, which contain passwords (--out FILE also writes them): {names}"
             );
         }
-        text.push_str("# It is paused and adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
+        text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
-        // The user should check guessed values here.
+        // The OpenStack release is guessed: repeat the finding about it as a comment, so that the user checks the
+        // guess.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrap(&note)) {
@@ -79,7 +81,7 @@ impl DescriptionFile<'_> {
     }
 }
 
-/// Removes empty maps and nulls outside of values.
+/// Removes empty maps and nulls from a spec, but not from its values and features.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };
     let entries = map.into_iter().filter_map(|(key, value)| {
@@ -89,7 +91,7 @@ fn without_empty(spec: Value) -> Value {
     Value::Object(entries.collect())
 }
 
-/// Wraps a text into lines of limited width.
+/// Wraps a comment of the file into lines of limited width.
 fn wrap(text: &str) -> Vec<String> {
     const MAX_WIDTH: usize = 140;
     let mut lines = vec![String::new()];

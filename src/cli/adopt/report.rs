@@ -21,42 +21,42 @@ use release::ReleaseReport;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Releases that do not exist but that others need: the spec pauses them.
+    /// Releases that do not exist but that existing releases need: the described spec pauses them.
     pub installs: Vec<String>,
-    /// Releases that are ignored, and why.
+    /// Releases that the description leaves out, each with the reason.
     #[serde(rename = "left")]
     pub ignored: Vec<IgnoredRelease>,
     pub openstack_release: String,
     pub presets: Vec<String>,
     pub findings: Vec<String>,
-    /// Publicly known passwords.
+    /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// The note about the cloud's Ceph.
+    /// What the report tells the user about the cloud's Ceph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
-    /// Whether charts were given; without them, the operator's charts are assumed to be those in use.
+    /// Whether charts were given; without them, the report assumes that the operator uses the recorded charts.
     pub charts: bool,
 }
 
-/// A release that is not part of the description.
+/// A helm release that the description leaves out.
 #[derive(Serialize)]
 pub(crate) struct IgnoredRelease {
     pub release: String,
     pub why: String,
 }
 
-/// The data of the report, by the catalogue's names of releases.
+/// What was observed about the existing releases; the maps are by the catalogue's names of releases.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
     pub effects: BTreeMap<String, Effects>,
-    /// Whether charts were given.
+    /// Whether charts were given, so that the recorded charts could be compared with them.
     pub has_charts: bool,
-    /// Publicly known passwords.
+    /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// The note about the cloud's Ceph.
+    /// What the report tells the user about the cloud's Ceph.
     pub ceph: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl AdoptReport {
         for name in &self.installs {
             let _ = writeln!(
                 text,
-                "{name:<14} is not here but needed by others: paused; set `external` of its service if it runs elsewhere"
+                "{name:<14} does not exist, but other releases need it: paused; set `external` of its service if it runs elsewhere"
             );
         }
         for IgnoredRelease { release, why } in &self.ignored {
@@ -128,7 +128,7 @@ impl AdoptReport {
         text
     }
 
-    /// Returns the summary.
+    /// Returns how many releases can be adopted unchanged, and what would change in the remaining ones.
     fn summary(&self) -> String {
         let adoptable: Vec<&ReleaseReport> = self.releases.iter().filter(|release| release.owner.is_none()).collect();
         let same = adoptable.iter().filter(|release| release.is_unchanged()).count();
@@ -147,7 +147,7 @@ impl AdoptReport {
     }
 }
 
-/// Returns the numbers of changed objects by kind of change.
+/// Returns how many objects would be added, changed, recreated and deleted, as text.
 fn count_effects(releases: &[&ReleaseReport]) -> String {
     let objects: Vec<&Difference> = releases.iter().flat_map(|release| &release.effects.objects).collect();
     let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();

@@ -1,4 +1,4 @@
-//! Requests the operator to adopt releases with an annotation, which the operator removes when it is done.
+//! Asks the operator to adopt releases: writes an annotation, which the operator removes when it is done.
 
 mod adoptability;
 
@@ -32,7 +32,7 @@ impl Arguments {
         if adoptable.is_empty() {
             return Ok(code);
         }
-        // Never write `all`: a release that can't be adopted now must not be adopted later by an old annotation.
+        // Never write `all` into the annotation: a release that can't be adopted now must not be adopted by it later.
         annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",
@@ -42,12 +42,13 @@ impl Arguments {
     }
 }
 
-/// Returns the requested (or else all) releases that can be adopted, and the number of those that can't.
+/// Returns the requested releases that can be adopted (by default, of all releases), and the number of those that
+/// can't.
 ///
 /// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
-/// If a requested release can't be adopted; all of them are reported at once, before anything is written.
+/// If a requested release can't be adopted. The error names all of these releases; nothing is written to the cluster.
 async fn adoptable_releases(
     client: &Client,
     deployment: &OpenStackDeployment,

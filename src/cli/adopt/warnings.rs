@@ -1,4 +1,4 @@
-//! Warns about publicly known passwords: each with its field and where to change it, never with the value.
+//! Warns about publicly known passwords. A warning names the field and where to change it, but never the password.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The prefix of the catalogue's rotation note for credentials that must not change.
+/// The first word of the catalogue's rotation note of a credential that must never change.
 const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that is a default of upstream's charts.
@@ -17,17 +17,17 @@ const UNCHANGEABLE: &str = "never";
 pub(crate) struct Warning {
     /// The release, by the catalogue's name.
     pub release: String,
-    /// The path in its values.
+    /// The path of the password in the release's values.
     pub field: String,
-    /// Where to write a new one once the release is adopted.
+    /// The Secret to write a new password to, once the release is adopted.
     #[serde(rename = "place")]
     pub location: String,
-    /// Further steps, from the catalogue.
+    /// What else to do to change the password: the rotation note of the catalogue.
     #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }
 
-/// Returns all warnings, except those about passwords that can never change.
+/// Returns a warning for each publicly known password, except for passwords that can never change.
 pub(crate) fn password_warnings(
     shipped: &DefaultCredentials,
     spec: &OpenStackDeploymentSpec,

@@ -18,7 +18,7 @@ use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::collect_secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
-/// Compares the releases, or only the named ones.
+/// Compares every release with its desired state, or only the releases in `only`, unless it is empty.
 pub(crate) async fn compare_all(
     live: &Live,
     only: &[String],
@@ -50,7 +50,7 @@ pub(crate) async fn compare_all(
         let key = &decision.key;
         let diff = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
             Some(release) if release.managed => comparison.compare_release(name, release).await?,
-            // Unmanaged releases are not compared.
+            // osdpl would not change an unmanaged release, so there is nothing to compare.
             Some(_) if !is_being_unmanaged(&decision.step) => {
                 report.unmanaged += 1;
                 continue;
@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns the action of the plan for a release that is not desired; `None` if nothing is left to do.
+/// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -93,7 +93,8 @@ impl Comparison<'_> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // A release that must not move (new name or namespace) stays as it is, as in `plan`.
+            // The spec requests an impossible change, such as another namespace: `plan` says, too, that the release
+            // stays as it is.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }
@@ -119,7 +120,7 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // A revision of osdpl with the same inputs was handled above.
+        // The values and objects of another tool's revision are as desired. osdpl's own equal revisions returned above.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -133,7 +134,7 @@ impl Comparison<'_> {
         Ok(Some(diff))
     }
 
-    /// Returns the values that differ for templates, and the chart.
+    /// Returns the values that differ, as the chart's templates read them, and how the chart changes.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
@@ -153,8 +154,8 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if requested, or why they are not known: an unavailable chart must not hide the
-    /// results of other releases.
+    /// Adds the objects that differ, if `--manifests` requests them. If they can't be rendered, it adds the reason and
+    /// does not fail: an unavailable chart must not hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,
@@ -191,12 +192,12 @@ impl ReleaseDiff {
     }
 }
 
-/// Whether osdpl created the newest revision.
+/// Whether osdpl created the newest revision of the release.
 fn is_ours(observed: &ObservedRelease) -> bool {
     observed.attempt.as_ref().is_some_and(|attempt| attempt.revision == observed.revision)
 }
 
-/// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
+/// Whether osdpl deployed the newest revision with the desired inputs, so that helm would render the same manifest.
 fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
     is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
 }
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn describes_releases_that_are_not_desired() {
-        assert_eq!(outcome(&Step::Ready), None, "only its record is left");
+        assert_eq!(outcome(&Step::Ready), None, "a release that is uninstalled already is not reported");
         let unmanage = Step::Do(Action::Unmanage, Reason::Unmanaged);
         assert_eq!(outcome(&unmanage).unwrap(), "would be unmanaged, and keeps running as it is");
         let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));

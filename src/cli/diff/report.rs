@@ -9,7 +9,7 @@ use crate::finding_output::FindingOutput;
 use crate::value_change::Change;
 use osdpl_core::difference::Difference;
 
-/// The changes that a reconciliation would make.
+/// What a reconcile pass would change in the releases.
 #[derive(Default, Serialize)]
 pub(crate) struct DiffReport {
     pub namespace: String,
@@ -27,10 +27,10 @@ pub(crate) struct DiffReport {
     /// Facts that could not be determined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether releases count as equal although this could not be verified.
+    /// Whether a missing fact makes it uncertain that the releases in `same` are equal.
     #[serde(skip)]
     pub uncertain: bool,
-    /// Further notes.
+    /// Notes for the user, such as that an older resource takes precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -51,36 +51,37 @@ pub(crate) struct ReleaseDiff {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why its objects are not known.
+    /// Why the objects of the release could not be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// The action for a release.
+/// What a reconcile pass would do with one release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub(crate) enum Outcome {
-    /// It does not exist yet.
+    /// The release would be installed, because it does not exist yet.
     Installed,
-    /// It is no longer desired.
+    /// The release would be uninstalled, because it is no longer desired.
     Uninstalled,
-    /// It becomes unmanaged and stays as it is.
+    /// The release would become unmanaged, and stay as it is.
     Unmanaged,
-    /// Its values change, and `chart` if the chart changes.
+    /// The release would be upgraded. `chart` says what changes besides values and objects, such as the chart's
+    /// version.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,
     },
-    /// The requested change, such as moving it, is impossible: it stays as it is, where it is.
+    /// The release stays as it is, because the spec requests an impossible change, such as another namespace.
     Stays { why: String },
-    /// Its desired state is not available.
+    /// The desired release can't be passed to helm, or can't be rendered.
     Refused { why: String },
-    /// Its record can't be read.
+    /// Helm's record of the release can't be read.
     Unreadable { why: String },
 }
 
 impl DiffReport {
-    /// Whether everything could be compared.
+    /// Whether every release could be compared.
     pub(crate) fn is_complete(&self) -> bool {
         let is_incomplete = |release: &ReleaseDiff| {
             release.unrendered.is_some()
@@ -89,7 +90,7 @@ impl DiffReport {
         !self.uncertain && !self.releases.values().any(is_incomplete)
     }
 
-    /// Whether anything differs.
+    /// Whether any release differs from its desired state.
     pub(crate) fn differs(&self) -> bool {
         !self.releases.is_empty()
     }
@@ -229,7 +230,7 @@ mod tests {
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
         );
         let uncertain = DiffReport { uncertain: true, ..report(vec![]) };
-        assert!(!uncertain.is_complete(), "the chart of a release is not known");
+        assert!(!uncertain.is_complete(), "a comparison without the chart of a release is incomplete");
         let unrendered =
             ReleaseDiff { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
         let incomplete = report(vec![("a", unrendered)]);

@@ -1,4 +1,4 @@
-//! Explains one value of a release.
+//! Explains one value of a release: the layers that set it, and the chart's default.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use osdpl_core::desired::{
 use osdpl_operator::charts::{self, keys};
 use osdpl_values::{self as values, Layer, Path, trace};
 
-/// The placeholder for a secret.
+/// What is shown instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The value to explain, and its context.
+/// A path in values, and what is needed to explain the value there.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -35,68 +35,69 @@ pub(crate) struct Query<'a> {
 pub(crate) struct Explanation {
     pub release: String,
     pub path: String,
-    /// The value that helm gets, with secrets replaced; absent if it gets none, so that the chart's default applies.
+    /// The value that helm gets, with secrets replaced; absent if helm gets none, so that the chart's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The effect of a parent key because of which not even the chart's default applies.
+    /// How a parent key suppresses the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value, the winning one first.
     pub layers: Vec<LayerValue>,
-    /// The values for some nodes only, in the order of the spec.
+    /// The values that `spec.nodes.overrides` sets for some nodes only, in the order of the spec.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<OnNodes>,
     pub chart: Chart,
 }
 
-/// The value of one entry of `spec.nodes.overrides`.
+/// The value that one entry of `spec.nodes.overrides` sets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnNodes {
-    /// The nodes, by name or by label.
+    /// The nodes of the entry: their names, or a label and its values.
     pub nodes: String,
     #[serde(flatten)]
     pub layer: LayerValue,
 }
 
-/// The value of one layer.
+/// The value that one layer sets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerValue {
-    /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
+    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
+    /// resource.
     #[serde(rename = "place")]
     pub location: String,
-    /// The value; absent if the layer sets a parent key to something that is not a map.
+    /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The reason, if the catalogue states it.
+    /// Why the catalogue sets this value, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The expression that results in the value.
+    /// The CEL expression of the catalogue that results in the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// The object that the value comes from, if it is neither the spec nor the catalogue.
+    /// The Secret or other object that the expression reads, if it reads more than the spec and the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// The key of the chart at the path.
+/// What is known about the chart's key at the path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
     pub name: String,
-    /// Whether its values have the key or allow any.
+    /// Whether the chart has or reads the key, or accepts any key there. Also set if the chart's keys are not known.
     pub known: bool,
-    /// Whether its values have a default; `None` if the key is not known.
+    /// Whether the chart has a default for the key; `None` if that is not known.
     #[serde(skip)]
     pub has_default: Option<bool>,
-    /// The description.
+    /// What the chart does with the key, such as `has the key (number)`.
     #[serde(rename = "description")]
     pub description: String,
-    /// The default, if it is completely known; always if charts are given.
+    /// The chart's default, if it is completely known; with `--charts` it always is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The outline of a map or list that is not completely known ([`KeyTree::outline`]).
+    /// The outline of a default that is a map or list and not completely known ([`KeyTree::outline`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -144,7 +145,7 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // A null above the path removes it.
+        // A layer that sets a parent key to null removes the value.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -155,7 +156,7 @@ impl Query<'_> {
         Ok(Some(LayerValue { location, value, why, expression, source }))
     }
 
-    /// Returns the object that an expression reads, if it is neither the spec nor the catalogue.
+    /// Returns the Secrets or the Ceph that an expression reads; `None` if it reads only the spec and the catalogue.
     fn source(&self, expression: &str) -> Option<String> {
         let describe_ceph = || {
             if self.cloud.is_offline {
@@ -181,7 +182,7 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns the Secret keys that an expression can read: those of the features that it uses.
+    /// Returns the Secret keys that an expression can read: the keys that the features in the expression reference.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -202,7 +203,7 @@ impl Query<'_> {
         let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
         let found = tree.find(self.path.keys());
         let default = found.and_then(KeyTree::default);
-        // A long or secret text has no outline.
+        // Only maps and lists have entries to outline; long or secret texts do not.
         let has_entries = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
         let outline = found.filter(has_entries).filter(|_| default.is_none()).map(KeyTree::outline);
         Chart { default, outline, ..Chart::with_key(name, &classify_key_in(tree, self.catalog, self.path)) }
@@ -210,13 +211,13 @@ impl Query<'_> {
 }
 
 impl Chart {
-    /// Returns a chart whose keys are not known.
+    /// Describes a chart whose keys are not known. `suffix` says which version, if the spec overrides it.
     fn unknown(name: String, suffix: &str) -> Self {
         let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 
-    /// Returns a chart with this knowledge of the key.
+    /// Describes a chart by what is known about its key.
     fn with_key(name: String, key: &KeyState) -> Self {
         let (has_default, description) = match key {
             KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
@@ -227,7 +228,7 @@ impl Chart {
         Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Adds the key and the default from the chart's files.
+    /// Reads the key and its default from the chart itself, which knows more than the catalogue's key tree.
     pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
@@ -236,7 +237,7 @@ impl Chart {
     }
 }
 
-/// Describes the nodes of an entry.
+/// Describes the nodes that an entry of `spec.nodes.overrides` selects.
 fn nodes(entry: &NodeOverride) -> String {
     let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
     match parse_target(entry) {
@@ -246,7 +247,7 @@ fn nodes(entry: &NodeOverride) -> String {
     }
 }
 
-/// Returns the value at a path with all secrets replaced.
+/// Returns the value at a path, with every secret in it replaced.
 fn redacted_value(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
     let value = values::get(all, path)?;
     let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));

@@ -1,4 +1,4 @@
-//! Finds the line of a value from the origin of its layer.
+//! Finds the file and line where a layer sets a value.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,27 @@ use osdpl_values::{Origin, Path};
 pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
-    /// The `ConfigMap` and key of each file that was added to the catalogue.
+    /// The `ConfigMap` and key of each catalogue file that an addition contains, by the file's path.
     pub added: &'a BTreeMap<String, String>,
     /// The document of the resource, if it is in a file.
     pub document: Option<&'a Document>,
 }
 
-/// The location of a value.
+/// Where a layer sets a value, and why.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
-    /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
+    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
+    /// resource.
     pub location: String,
-    /// The reason, if the catalogue states it.
+    /// Why the catalogue sets this value, if it says so.
     pub why: Option<String>,
-    /// The expression, if the value is one.
+    /// The CEL expression that results in the value, if the catalogue has one there.
     pub expression: Option<String>,
 }
 
 impl LocationFinder<'_> {
-    /// Returns where the layer of this origin sets `path` of `release`; `unset` is the index of the entry that removes
-    /// it, if any.
+    /// Returns where the layer of this origin sets `path` of `release`. If the layer removes the path, `unset` is the
+    /// index of the entry in its `unset` list.
     pub(crate) fn find(
         &self,
         origin: &Origin,
@@ -59,12 +60,13 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // A fragment has one body, or one for every release and one for each named release.
+        // A fragment has its values directly, below `releases` for each named release, or below `every` for all
+        // releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
         let text_of = |key: &str| fragment.find([key]).and_then(LocatedNode::text).map(str::to_owned);
-        // If the key is not found, use its nearest parent.
+        // If the fragment does not have the key, use the line of the nearest parent.
         let parent = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
         let file = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(LocatedNode::text).filter(|text| text.contains("${"));
@@ -83,7 +85,7 @@ fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Returns the keys of a path below that parent.
+/// Returns the keys that lead from [`parent_field`] to the value, or to the entry of the `unset` list.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],
@@ -91,7 +93,7 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field, or the entry of its `unset` list that removes the value.
+/// Returns the field of the layer, or the entry of its `unset` list if that removes the value.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(parent)) => format!("{parent}.unset[{index}]"),

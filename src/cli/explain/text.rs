@@ -58,7 +58,7 @@ fn layer(word: &str, value: &LayerValue, with_value: bool, text: &mut String) {
     }
 }
 
-/// Returns the value of a layer, as the suffix of its location.
+/// Formats the value that a layer sets, to be appended to the layer's location.
 fn describe_value(layer: &LayerValue) -> String {
     match &layer.value {
         None => " = a value that is not a map".to_owned(),
@@ -78,10 +78,10 @@ fn default(chart: &Chart) -> String {
     format!("{} {}{default}", chart.name, chart.description)
 }
 
-/// The maximum number of lines of a default.
+/// How many lines of a chart's default are printed.
 const LINES: usize = 40;
 
-/// Formats a value; maps and lists begin on the next line.
+/// Formats a chart's default as YAML that begins on the next line, shortened to `LINES` lines.
 fn lines(default: &Value) -> String {
     let text = yaml::write(default);
     let mut formatted = String::new();
@@ -94,7 +94,7 @@ fn lines(default: &Value) -> String {
     formatted
 }
 
-/// Formats a value; maps and lists begin on the next line.
+/// Formats the value that helm gets, after its path; maps and lists begin on the next line.
 fn equals(value: &Value) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => block(value),

@@ -32,7 +32,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Serves until `stop`; the task ends at once if the webhook is disabled.
+    /// Starts to serve the webhook until `stop`. If the webhook is disabled, the returned task ends at once.
     pub(crate) async fn serve(
         &self,
         context: &Arc<Context>,

@@ -6,7 +6,7 @@ use osdpl_core::nodes::LabelChange;
 use osdpl_decide::{Action, Planned};
 use osdpl_operator::controller::Preview;
 
-/// The label changes of one node.
+/// The labels that one node would gain and lose.
 #[derive(Serialize)]
 pub(crate) struct NodeLabels {
     pub name: String,

@@ -13,10 +13,10 @@ use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The note about the deletion policy Detach.
+/// The note if the spec has the deletion policy Detach.
 const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
-/// The report of a plan.
+/// The plan of a cloud, as `osdpl plan` prints it.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanReport {
@@ -25,7 +25,7 @@ pub(crate) struct PlanReport {
     /// Whether no cluster was queried.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the spec differs from the cluster's.
+    /// Whether the planned spec differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
     /// Whether the spec is refused, so that nothing is done for it.
@@ -34,7 +34,8 @@ pub(crate) struct PlanReport {
     /// Nodes whose labels would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeLabels>,
-    /// Everything else that would be done: objects that are written or deleted, evictions, annotations.
+    /// Every action that concerns neither a release nor node labels: objects to write or delete, evictions,
+    /// annotations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionOutput>,
     /// The changes that wait for approval.
@@ -43,38 +44,38 @@ pub(crate) struct PlanReport {
     pub findings: Vec<FindingOutput>,
     /// Facts that could not be determined.
     pub unknown: Vec<String>,
-    /// Further notes.
+    /// Notes for the user, such as active rollouts.
     pub notes: Vec<String>,
 }
 
-/// The step of one release.
+/// What the plan does with one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleasePlan {
     pub name: String,
     /// The helm release as `namespace/name`.
     pub release: String,
-    /// Helm's status of its newest revision.
+    /// Helm's status of the newest revision of the release, or `absent`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     #[serde(rename = "step")]
     pub kind: Kind,
-    /// The action that would be started.
+    /// The action that would be started, such as `helm upgrade --install`; absent if the step starts none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The reason of the action or of the wait.
+    /// Why the action would be started, or what the release waits for.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// The workloads that it restarts in batches.
+    /// The workloads that the release's upgrade would restart in batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<String>,
-    /// The values that its next upgrade changes.
+    /// The values that the release's next upgrade changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }
 
-/// The kind of a step.
+/// The kind of the step of one release.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -89,7 +90,7 @@ pub(crate) enum Kind {
 #[derive(Serialize)]
 pub(crate) struct Approval {
     pub releases: Vec<String>,
-    /// The argument of `osdpl approve`; absent if it can't be determined here.
+    /// The target hash to pass to `osdpl approve`; absent if neither this plan nor the operator's status has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -106,7 +107,7 @@ impl PlanReport {
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
             let observed = preview.observed.releases.get(&decision.key);
             let (kind, action, message) = describe_step(&decision.step);
-            // A refused spec changes nothing.
+            // A refused spec changes no values.
             let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
             ReleasePlan {
                 name: name.clone(),
@@ -141,7 +142,7 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval, and a note if the operator's status differs.
+    /// Adds the changes that wait for approval, and a note if the operator's status reports other changes.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,
@@ -158,10 +159,10 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // The operator knows the hash even if it can't be determined here.
+            // A plan with missing facts has no exact hash, but the operator has reported its own.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
-                self.unknown.push("the hash to approve: see the operator's status".into());
+                self.unknown.push("the hash to approve: the operator's status has it once this spec is applied".into());
             }
             self.approval = Some(Approval { releases, hash });
         }

@@ -45,7 +45,7 @@ impl PlanReport {
             .collect()
     }
 
-    /// Returns the numbers of releases by kind of step.
+    /// Returns one sentence with the number of releases of each kind of step.
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|release| release.kind == kind).count();
         if self.is_offline {

@@ -1,4 +1,4 @@
-//! Compares two clouds.
+//! Compares the two clouds that result from different presets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,30 +18,30 @@ pub(crate) struct Cloud {
     pub desired: Desired,
 }
 
-/// The differences between two clouds.
+/// The differences between the clouds of two lists of presets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Comparison {
     pub before: Vec<String>,
     pub after: Vec<String>,
     pub services: Services,
-    /// Releases that only the second has.
+    /// Releases that only the second cloud has.
     pub added: Vec<String>,
-    /// Releases that only the first has.
+    /// Releases that only the first cloud has.
     pub removed: Vec<String>,
-    /// Releases of both with different values.
+    /// The changed values of each release that both clouds have.
     pub changed: BTreeMap<String, Vec<Change>>,
-    /// Releases whose values are unavailable, and why.
+    /// Releases whose values can't be compared, each with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
-    /// Findings of the second only.
+    /// Findings that only the second cloud has.
     pub findings: Vec<FindingOutput>,
-    /// Whether neither has a release: presets such as sizes only scale the releases of other presets.
+    /// Whether neither cloud has a release. Presets such as sizes install none: they only scale those of other presets.
     #[serde(skip)]
     has_no_releases: bool,
 }
 
-/// Services that only one of the clouds has.
+/// The names of services that only one of the clouds has.
 #[derive(Serialize)]
 pub(crate) struct Services {
     pub added: Vec<String>,
@@ -49,9 +49,9 @@ pub(crate) struct Services {
 }
 
 impl Comparison {
-    /// Compares two clouds; `document` is the resource of both, if there is one.
+    /// Compares two clouds. `document` contains the spec that both share, if it was read from a file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A service without releases for these features (ovn on ovs) counts as absent.
+        // A service that installs no release with the cloud's features counts as absent: ovn, if the network uses ovs.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
             installed.chain(cloud.selection.external.keys()).cloned().collect()

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Description, fragments, schema};
 use osdpl_core::catalog::file;
 
-/// Describes its fields, default, values and checks.
+/// Describes a feature: its fields, default, values, certificates and checks.
 pub(crate) fn describe(entry: &file::Feature) -> Description {
     let file::Feature { feature, description, schema: feature_schema, default, fragments, certificates, checks } =
         entry;

@@ -80,7 +80,7 @@ pub(crate) fn own_values_page(name: &str, release: &file::Release) -> String {
     text
 }
 
-/// As above, as structured data.
+/// Returns the values that a service sets for a release, with their conditions, as structured data.
 pub(crate) fn own_values_data(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
@@ -91,7 +91,7 @@ fn condition(when: Option<&str>) -> String {
     when.map_or_else(|| "always".to_owned(), |when| format!("if {}", code(when)))
 }
 
-/// Groups releases with equal values.
+/// Groups the releases for which a fragment sets equal values, so that the page shows these values once.
 fn group_equal(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
     let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
     for (name, own) in &fragment.releases {
@@ -137,7 +137,7 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
     text
 }
 
-/// Returns the verified certificates as structured data.
+/// Returns the certificates that osdpl verifies as structured data.
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -147,7 +147,7 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Returns the verified certificates as Markdown; empty if there are none.
+/// Returns the certificates that osdpl verifies as Markdown; empty if there are none.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {

@@ -9,7 +9,7 @@ use super::{Description, Reference, fragments};
 use osdpl_core::catalog::file;
 
 impl Reference {
-    /// Describes its services, features, values and checks.
+    /// Describes a preset: its services, features, values and checks.
     pub(super) fn preset(&self, entry: &file::Preset) -> Description {
         let file::Preset { preset, description, services, features, fragments, excludes, connections, checks } = entry;
         let mut page = format!("# {preset}\n\n{}\n", description.trim());
@@ -43,7 +43,7 @@ impl Reference {
         Description { data: facts, page }
     }
 
-    /// Returns the condition for the service, if each of its releases has one.
+    /// Returns the condition on which the service is installed, if each of its releases has one.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

@@ -14,7 +14,7 @@ pub(crate) struct Field {
     /// The type with its bounds, or the allowed values.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The description.
+    /// The description of the field in the schema.
     pub meaning: String,
     /// Whether the field is required in its parent.
     pub required: bool,
@@ -29,7 +29,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // The top-level object is described by its properties.
+    // The feature itself needs no row if its properties have rows.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
@@ -44,8 +44,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // The type of a list of scalars includes its items. An object without a description is described by its
-        // properties.
+        // A described item or map value gets a row. Without a description it gets none: the type of the list names a
+        // scalar item, and the properties of an object get rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {

@@ -9,7 +9,7 @@ use super::{Description, Reference, fragments};
 use osdpl_core::catalog::{CredentialKind, WorkloadKind, file};
 
 impl Reference {
-    /// Describes its releases, its credentials, and whether it can run outside the cluster.
+    /// Describes a service: its releases, its credentials, and whether it can run outside the cluster.
     pub(super) fn service(&self, entry: &file::Service) -> Description {
         let file::Service { service, description, group, releases, credentials, external, .. } = entry;
         let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), fragments::group(*group));
@@ -121,7 +121,7 @@ impl Reference {
     }
 }
 
-/// Widest value that is shown in a cell of the table.
+/// The maximum length of several values in one cell of the table; longer ones become a list below the table.
 const CELL: usize = 100;
 
 /// Formats properties: short ones as a table, longer ones as lists below it.
@@ -159,7 +159,7 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// Returns the steps of a rotation.
+/// Returns what to do to rotate a credential; if the catalogue says nothing, the next upgrade is enough.
 fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }

@@ -1,4 +1,4 @@
-//! Prepares the charts of the commands: archives in the folder if charts are given, else references to the repository.
+//! Prepares the charts for the commands of install.sh: copies of the given charts, or else references to a repository.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads the charts that its user names")]
 
@@ -15,7 +15,7 @@ use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::ChartReference;
 use osdpl_operator::helm::pull::reference;
 
-/// The folder of the archives.
+/// The folder for the copied charts, below the output folder.
 const FOLDER: &str = "charts";
 
 /// The charts of a cloud.
@@ -27,12 +27,12 @@ pub(crate) struct Charts<'a> {
     catalog: &'a Catalog,
 }
 
-/// The chart of one release, as used by a command.
+/// The chart of one release, as the helm command names it.
 pub(crate) struct PreparedChart {
     pub reference: ChartReference,
-    /// The description of the chart.
+    /// The version, digest and origin of the chart, for a comment in the script.
     pub description: String,
-    /// The file with its CRDs in the folder; `None` for charts of a repository.
+    /// The file with the CRDs of a copied chart; `None` if it has none, and for charts of a repository.
     pub crds: Option<String>,
 }
 

@@ -48,7 +48,7 @@ impl Arguments {
     }
 }
 
-/// Returns the identity of this cluster.
+/// Returns the namespace by whose UID install.sh recognizes this cluster.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
@@ -67,7 +67,7 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Checks that all credentials are stored: the values of those that the operator has not generated yet would be lost.
+/// Checks that the operator has stored all credentials: the values of a missing one were generated for this run only.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

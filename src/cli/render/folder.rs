@@ -12,15 +12,15 @@ use anyhow::{Context as _, bail};
 /// The permission bits of group and others.
 const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// A folder to write to.
+/// The folder that `osdpl render --out` writes to.
 pub(crate) struct Folder {
     path: PathBuf,
     is_private: bool,
 }
 
 impl Folder {
-    /// Opens the folder and creates it if needed. A private folder must belong to the user and be inaccessible to
-    /// others.
+    /// Opens the folder and creates it if needed. A private folder must belong to the user, and nobody else may access
+    /// it.
     pub(crate) fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
@@ -33,7 +33,7 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // Fails if someone else created it in the meantime.
+                // `create` fails if someone else created the folder in the meantime.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -56,7 +56,7 @@ impl Folder {
             (false, false) => 0o644,
             (false, true) => 0o755,
         };
-        // An existing file would keep its mode, and a link would be followed.
+        // Remove an existing file first: the new text would keep its mode, or would go where a link points.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
         file.write_all(bytes).with_context(context)
@@ -72,7 +72,7 @@ impl Folder {
         }
     }
 
-    /// Whether anything of that name exists, including a broken link.
+    /// Whether a file, a folder or a link of that name exists, even a broken link.
     pub(crate) fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.path.join(name)).is_ok()
     }
@@ -169,6 +169,9 @@ mod tests {
             let error = open(name).unwrap();
             assert!(error.contains("is not a folder"), "{error}");
         }
-        assert!(Folder::open(&home.path().join("accessible"), false).is_ok(), "redacted values may be accessible");
+        assert!(
+            Folder::open(&home.path().join("accessible"), false).is_ok(),
+            "a folder for redacted values may be accessible to others"
+        );
     }
 }

@@ -34,7 +34,7 @@ complete() {
 namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1"; }
 "#;
 
-/// The first lines of each script; other files were not written by osdpl.
+/// The first lines of each script, by which osdpl recognizes the scripts that it wrote.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
 /// Marks scripts of a folder that also contains manifests. Do not change the text: later runs look for it.
@@ -44,16 +44,18 @@ const MANIFESTS: &str = "# What helm would render stands beside the values, as R
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster of the credentials, identified by a namespace that everyone who can read them can see.
+/// The cluster that real credentials were read from. It is recognized by the resource's namespace, which everyone who
+/// can read the credentials can see.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
-    /// Its UID.
+    /// The UID of this namespace.
     pub uid: String,
 }
 
 impl ClusterIdentity {
-    /// Returns commands that stop the script in any other cluster, where it would install credentials and delete Jobs.
+    /// Returns the shell commands that stop install.sh in any other cluster, where it would install credentials and
+    /// delete Jobs.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
@@ -118,7 +120,7 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.contains('/'))
 }
 
-/// Builds a script.
+/// Builds `install.sh`, one release after another.
 pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
@@ -160,7 +162,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // The reference determines the archive.
+        // The command gets its chart from `chart.reference`, so the path here stays empty.
         let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -168,7 +170,7 @@ impl<'a> Script<'a> {
         self.names.push(name.to_owned());
     }
 
-    /// Returns the script.
+    /// Returns the text of the script.
     pub(crate) fn text(&self) -> String {
         let Cloud { namespace, name, helm, cluster, .. } = self.cloud;
         let (major, resource) = (helm.major, comment(&format!("{namespace}/{name}")));

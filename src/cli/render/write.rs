@@ -11,7 +11,7 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes everything; steps that may fail come before any secret is written.
+    /// Writes the values, the manifests and install.sh. Charts and manifests, which may fail, come before any secret.
     pub(super) async fn write(
         &self,
         folder: &Folder,

@@ -10,11 +10,11 @@ use osdpl_values::{Path, Values, merge};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// A sentence that describes the expectation.
+    /// A sentence that says what the case expects.
     pub name: String,
     /// The resource's file, relative to the file of cases.
     pub file: Option<String>,
-    /// The resource's spec instead of a file.
+    /// The spec of the resource, instead of a file.
     pub spec: Option<Values>,
     /// Presets to append to those of the spec.
     #[serde(default)]
@@ -31,36 +31,36 @@ pub(crate) struct Case {
 pub(crate) struct Expectation {
     /// The release, by the catalogue's name.
     pub release: Option<String>,
-    /// A path in its values.
+    /// A path in the values of the release.
     pub path: Option<String>,
-    /// The value there, or the chart's default if no layer sets one; null if a layer removes the chart's default.
+    /// The value at the path, or the chart's default if no layer sets one; null if a layer removes the chart's default.
     #[serde(deserialize_with = "value_or_null")]
     pub equals: Option<Value>,
-    /// The minimum of a number there.
+    /// The minimum of the number at the path.
     pub at_least: Option<f64>,
-    /// The maximum of a number there.
+    /// The maximum of the number at the path.
     pub at_most: Option<f64>,
-    /// A regular expression that a text there matches.
+    /// A regular expression that the text at the path matches.
     pub matches: Option<String>,
-    /// Whether there is a value at all, including the chart's default.
+    /// Whether the path has a value at all, including the chart's default.
     pub exists: Option<bool>,
     /// A CEL condition over `values`, the values of the release, and the variables of the catalogue's expressions.
     pub holds: Option<String>,
     /// Whether the release is part of the cloud.
     pub wanted: Option<bool>,
-    /// A part of an error of a refused resource.
+    /// A part of an error with which the resource is refused.
     pub refused: Option<String>,
-    /// A part of a warning.
+    /// A part of a warning about the resource.
     pub warns: Option<String>,
 }
 
-/// Deserializes null as an expected value.
+/// Deserializes `equals: null` as the expected value null, not as an absent field.
 fn value_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl Case {
-    /// Whether it changes the spec of its resource.
+    /// Whether the case changes the spec of its resource.
     pub(crate) fn changes(&self) -> bool {
         !self.presets.is_empty() || !self.with.is_empty()
     }

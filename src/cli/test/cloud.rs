@@ -62,7 +62,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Resolves this resource.
+    /// Resolves the resource of a case.
     pub(crate) fn new(resource: Resource, loaded: Rc<LoadedCatalog>) -> Self {
         let LoadedCatalog { catalog, schemas } = &*loaded;
         let (object, others) = (&resource.object, resource.others());
@@ -94,7 +94,7 @@ impl Cloud {
         self.findings.iter().filter(move |finding| finding.level == level).map(format_finding)
     }
 
-    /// Describes how an expectation fails; `None` if it is met.
+    /// Describes how the cloud fails an expectation; `None` if the expectation is met.
     ///
     /// # Errors
     /// Describes what is wrong with the expectation itself.
@@ -132,8 +132,8 @@ impl Cloud {
         }
     }
 
-    /// Checks a value. A path that is neither set nor known to the chart is most likely a typo, and would pass or fail
-    /// only because of it.
+    /// Checks a value. A path that no layer sets and the chart does not have is an error: it is most likely misspelled,
+    /// and the case might pass only because of that.
     fn check_value(
         &self,
         name: &str,
@@ -164,7 +164,7 @@ impl Cloud {
     }
 }
 
-/// Formats a finding; that of the whole resource without a field.
+/// Formats a finding, without a field if it concerns the whole resource.
 fn format_finding(finding: &Finding) -> String {
     if finding.field().is_empty() { finding.text() } else { finding.to_string() }
 }

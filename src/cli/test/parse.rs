@@ -11,11 +11,11 @@ use osdpl_values::yaml::{self, redact_literals};
 pub(crate) struct CaseProblem {
     /// The keys of the field, below the case.
     pub keys: Vec<String>,
-    /// The problem, and what to do.
+    /// What is wrong with the field, and what to do.
     pub problem: String,
 }
 
-/// The type of a field.
+/// The type that a field's value must have.
 #[derive(Clone, Copy, PartialEq)]
 enum FieldType {
     Text,
@@ -33,7 +33,7 @@ use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
-/// The required fields and their content.
+/// The required fields of a case, each with what it contains.
 const REQUIRED: [(&str, &str); 2] =
     [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 
@@ -52,10 +52,10 @@ const EXPECTED: [(&str, FieldType); 11] = [
     ("warns", Text),
 ];
 
-/// Parses one case on its own, from line `begin` to before `end`, if another case of its file can't be parsed.
+/// Parses one case, from line `begin` to before line `end`, if its file as a whole can't be parsed.
 ///
-/// It is parsed with the types of its fields, so that `y` is a text where a text is expected, or else as it was parsed
-/// with its file.
+/// It first parses these lines alone, which reads `y` as a text in a field for texts. If that fails, it uses `parsed`,
+/// the case as it was read with its file.
 ///
 /// # Errors
 /// Describes the first problem.
@@ -68,7 +68,7 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // It uses YAML anchors of other cases, or shares lines with them.
+    // The case is valid only within its file: it uses YAML anchors of other cases, or shares lines with them.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),

@@ -18,7 +18,7 @@ pub(crate) struct TestReport {
 /// The result of one case.
 #[derive(Serialize)]
 pub(crate) struct CaseResult {
-    /// The location, such as `values.yaml:12`.
+    /// The location of the case, such as `values.yaml:12`.
     #[serde(rename = "place")]
     pub location: String,
     pub name: String,

@@ -1,4 +1,4 @@
-//! A file of cases.
+//! A file of test cases for `osdpl test`.
 
 use anyhow::bail;
 use serde::Deserialize;
@@ -8,28 +8,28 @@ use super::case::Case;
 use super::parse::{self, CaseProblem};
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// A file of cases.
+/// A file of cases that was parsed.
 pub(crate) struct Suite {
-    /// The resource of cases that name none, relative to this file.
+    /// The file of the resource for cases that name none, relative to the file of cases.
     pub file: Option<String>,
     /// The cases; an invalid one does not affect the others.
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
-    /// The file with the lines of its nodes.
+    /// The parsed file, whose nodes know their lines.
     root: LocatedNode,
 }
 
 /// An invalid case.
 #[derive(Debug)]
 pub(crate) struct InvalidCase {
-    /// Its name, if it has one.
+    /// The name of the case, if it has one.
     pub name: String,
     /// The problem with its location.
     pub problem: String,
 }
 
-/// The file as it is deserialized.
+/// The file of cases as it is deserialized.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseFile<T> {

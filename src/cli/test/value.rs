@@ -9,7 +9,7 @@ use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
-/// A value to check.
+/// A value of a release, to be compared with an expectation.
 pub(crate) struct CheckedValue<'a> {
     /// The release, by the catalogue's name.
     pub name: &'a str,
@@ -19,22 +19,22 @@ pub(crate) struct CheckedValue<'a> {
     pub tree: Option<&'a KeyTree>,
 }
 
-/// The value at a path.
+/// What is known about the value at a path.
 enum Found {
-    /// The value of a layer. Null removes the chart's default, so that there is none.
+    /// A layer sets this value. Null removes the chart's default, so that there is none.
     Given(Value),
-    /// The chart's default.
+    /// No layer sets a value, so the chart's default applies.
     Default(Value),
-    /// A default of the chart that is not completely known.
+    /// No layer sets a value. The chart has a default, which is not completely known.
     Unlisted,
-    /// No value.
+    /// Neither a layer nor the chart has a value.
     Nothing,
-    /// The chart's default, which is not known.
+    /// No layer sets a value, and it is not known whether the chart has a default.
     Unknown,
 }
 
 impl CheckedValue<'_> {
-    /// Describes how the value differs from the expectation; `None` if it meets it.
+    /// Describes how the value differs from the expectation; `None` if it meets the expectation.
     pub(crate) fn failure(&self, expectation: &Expectation) -> Option<String> {
         let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
         let all = self.found();

@@ -1,4 +1,4 @@
-//! Reads the documents of files, folders and standard input.
+//! Reads the documents from the files, folders and standard input that the command line names.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::input::{self, ReadError, display_name};
 use osdpl_lint::validate::{self, Document, split_documents};
 
-/// The documents of all arguments.
+/// The documents of all files that the command line names.
 #[derive(Default)]
 pub(crate) struct Inputs {
     /// All documents, in the order of the arguments.
@@ -20,14 +20,14 @@ pub(crate) struct Inputs {
 /// An argument: a file, a folder, or standard input.
 struct Argument {
     path: PathBuf,
-    /// The range of its documents.
+    /// The range of the argument's documents in [`Inputs::documents`].
     documents: Range<usize>,
     /// The files that can't be read, each with the reason and what to do.
     unreadable: Vec<(String, String)>,
 }
 
 impl Inputs {
-    /// Reads files, folders, and standard input for `-`; unreadable files are reported with the findings.
+    /// Reads files, folders, and standard input for `-`. Files that can't be read become findings.
     pub(crate) fn read(paths: &[PathBuf]) -> Self {
         let mut inputs = Self::default();
         for path in paths {
@@ -48,7 +48,7 @@ impl Inputs {
         inputs
     }
 
-    /// Whether everything could be read.
+    /// Whether all files and folders could be read.
     pub(crate) fn is_complete(&self) -> bool {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
@@ -61,7 +61,7 @@ impl Inputs {
         })
     }
 
-    /// Adds the documents of a file.
+    /// Adds the documents of a file. `is_named` says whether the command line names the file, and not only its folder.
     fn add(&mut self, file: &Path, text: String, is_named: bool) {
         let name = display_name(file);
         self.documents
@@ -81,7 +81,7 @@ impl Inputs {
         unreadable: &mut Vec<(String, String)>,
     ) -> Result<(), (String, String)> {
         let problem = |error: &std::io::Error| (folder.display().to_string(), ReadError::new("", error).why);
-        // Links may lead to a folder more than once, or form a cycle.
+        // Links may lead to a folder more than once, or in a circle: read each folder only once.
         if !visited.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The lines about the requested subject, and the objects to inspect.
+/// Why the requested subject is not ready, as lines of text and chains, with the objects to inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -20,14 +20,14 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an explanation without lines: nothing is explained as not ready.
+    /// Returns an explanation without lines, which means that the subject is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
 }
 
 impl Explanation {
-    /// Explains everything that is not ready, by root cause.
+    /// Explains every release and object that is not ready, by root cause.
     pub(crate) fn of_all(preview: &Preview) -> Self {
         let mut explanation = Self::default();
         let observation = preview.tasks.observe();
@@ -56,7 +56,7 @@ impl Explanation {
         explanation
     }
 
-    /// Explains one subject.
+    /// Explains one subject: releases, workloads, a Job or a `CronJob`.
     pub(crate) fn of_subject(subject: &Subject<'_>, preview: &Preview) -> Self {
         let mut explanation = Self::default();
         match subject {
@@ -84,17 +84,17 @@ impl Explanation {
         Self { lines: vec![format!("pod {name} {state} ({phase})")], ..Self::default() }
     }
 
-    /// Whether everything requested is ready.
+    /// Whether everything that the user asked about is ready.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// Returns the lines.
+    /// Returns the lines of the explanation's text.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Returns the chains of the explanation.
+    /// Returns the chains from objects that are not ready to their root causes.
     pub(crate) fn chains(&self) -> &[Chain] {
         &self.chains
     }
@@ -123,7 +123,7 @@ impl Explanation {
         text
     }
 
-    /// Explains a release that no cause covers, unless it is ready.
+    /// Explains a release that no root cause covers, unless it is ready.
     fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {
@@ -194,7 +194,7 @@ impl Explanation {
         }
     }
 
-    /// Adds the chains of matching objects. Returns whether there were any.
+    /// Adds the chains of the affected objects that match. Returns whether there were any.
     fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&AffectedObject) -> bool) -> bool {
         let observation = preview.tasks.observe();
         let mut any = false;
@@ -205,7 +205,8 @@ impl Explanation {
         any
     }
 
-    /// Adds one line per link, each caused by the next, and the objects from the root back.
+    /// Adds a chain: one line per link, each caused by the next link, and the objects to inspect, from the root cause
+    /// back.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());

@@ -6,19 +6,19 @@ use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
-/// The subject of an explanation.
+/// What `osdpl why` can explain.
 pub(crate) enum Subject<'a> {
-    /// These releases, by their names in the catalogue.
+    /// Releases, by their names in the catalogue.
     Releases(Vec<&'a str>),
-    /// These workloads, under this name.
+    /// Workloads, and the name that the user gave for them.
     Workloads(String, Vec<&'a Workload>),
-    /// This Job.
+    /// A Job.
     Job(&'a ObservedJob),
-    /// This `CronJob`.
+    /// A `CronJob`.
     Cron(&'a ObservedCronJob),
 }
 
-/// The names of a cloud.
+/// The names by which `osdpl why` finds a subject in a cloud.
 pub(crate) struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the workloads of a component of all releases.
+/// Returns the workloads of a component, whichever release they belong to.
 pub(crate) fn workloads_of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
     preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
 }

@@ -6,7 +6,7 @@ use super::explanation::{Explanation, command};
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{Chain, Link};
 
-/// The explanation.
+/// The JSON form of an explanation.
 #[derive(Serialize)]
 pub(crate) struct WhyReport<'a> {
     ready: bool,
@@ -16,7 +16,7 @@ pub(crate) struct WhyReport<'a> {
     inspect: Vec<ObjectJson<'a>>,
 }
 
-/// The chain from something that is not ready to its root cause.
+/// The chain from an object that is not ready to its root cause.
 #[derive(Serialize)]
 struct ChainJson<'a> {
     root: String,

@@ -1,4 +1,4 @@
-//! The cloud to install: charts, values and order like the operator's, in a new namespace each time.
+//! The cloud that a run installs into a new namespace, with the charts, values and order that the operator would use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::readiness::ReadinessWatch;
 /// The namespace of the operator's chart, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
-/// Cluster-scoped kinds that charts install.
+/// The group, version and kind of each cluster-scoped object that charts install.
 const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
     ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
@@ -35,22 +35,22 @@ pub struct World {
     pub kubeconfig: PathBuf,
     /// A kubeconfig with the rights of the operator's chart.
     pub operator_kubeconfig: PathBuf,
-    /// helm 4.
+    /// The program of helm 4.
     pub helm: PathBuf,
-    /// The operator's program.
+    /// The program `osdpl`.
     pub osdpl: PathBuf,
     /// The charts for the operator: the same archives as for plain helm.
     pub charts: PathBuf,
     /// A catalogue for the operator instead of the built-in one.
     pub catalog: Option<PathBuf>,
-    /// The resource, as JSON.
+    /// The resource to install, as JSON.
     pub sample: Value,
     /// Temporary files, and the operator's cache.
     pub scratch: tempfile::TempDir,
 }
 
 impl World {
-    /// Packages the charts and installs the operator's own.
+    /// Packages the charts, and installs the operator's own chart for its rights.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
         let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
@@ -80,7 +80,7 @@ impl World {
         Ok(world)
     }
 
-    /// Packages the charts before the measurement.
+    /// Packages the charts, so that no measured helm process does that.
     async fn pack(&self, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.charts)?;
         for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())?.flatten() {
@@ -95,7 +95,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs helm with all rights and its own files in the scratch folder.
+    /// Runs helm with all rights; its own files are in the scratch folder.
     pub async fn helm(&self, arguments: impl IntoIterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let output = self.command().args(&arguments).output().await?;
@@ -130,21 +130,21 @@ impl World {
     }
 }
 
-/// A release for plain helm.
+/// What plain helm needs to install one release.
 pub struct Release {
-    /// The archive.
+    /// The chart's archive.
     pub chart: PathBuf,
-    /// The file with the values.
+    /// The file with the release's values.
     pub values: PathBuf,
-    /// The releases that it depends on.
+    /// The names of the releases that this release depends on.
     pub needs: BTreeSet<String>,
 }
 
-/// An installation.
+/// A cloud to be installed with one of the methods.
 pub struct Cloud<'a> {
     /// The shared environment.
     pub world: &'a World,
-    /// The namespace.
+    /// The namespace of all releases of the cloud.
     pub namespace: String,
     /// The releases by name.
     pub releases: BTreeMap<String, Release>,
@@ -155,7 +155,7 @@ pub struct Cloud<'a> {
 }
 
 impl<'a> Cloud<'a> {
-    /// Creates a namespace and the inputs of the releases.
+    /// Creates a namespace, and prepares the chart, the values and the dependencies of each release.
     pub async fn fresh(world: &'a World, namespace: &str) -> anyhow::Result<Self> {
         let mut resource = world.sample.clone();
         resource["metadata"]["namespace"] = json!(namespace);
@@ -206,8 +206,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Removes the namespace and the cluster-scoped objects of its charts, without helm, so that the next run does not
-    /// wait for hooks.
+    /// Removes the namespace and the cluster-scoped objects of its charts. It does not use helm, so that the next run
+    /// need not wait for hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {

@@ -10,9 +10,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// CPU time of a process, user and system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// Its own time.
+    /// The time of the process itself.
     pub own: Duration,
-    /// The time of its children that have exited and were waited for, and of their children.
+    /// The time of the process's children that have exited and were waited for, and of their children.
     pub children: Duration,
 }
 
@@ -21,7 +21,8 @@ impl Cpu {
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        // Counted after the program's name, which may contain anything: utime is field 14 of all, the 12th of these.
+        // The program's name may contain spaces, so count the fields after it: utime, field 14 of the line, is the 12th
+        // of them.
         let fields: Vec<&str> =
             stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| -> anyhow::Result<u64> {
@@ -34,7 +35,7 @@ impl Cpu {
         Ok(Self { own: time(ticks(11)? + ticks(12)?)?, children: time(ticks(13)? + ticks(14)?)? })
     }
 
-    /// Returns the difference to `earlier`.
+    /// Returns the CPU time that was used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self { own: self.own.saturating_sub(earlier.own), children: self.children.saturating_sub(earlier.children) }
     }

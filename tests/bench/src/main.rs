@@ -3,7 +3,7 @@
 //! The same charts with the same values are installed into a new namespace each time, with four methods: helm one
 //! release after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything
 //! is up: each helm has exited, each workload is available, each Job is complete, and for the operator the resource is
-//! Ready as well. Upstream's waits between pods are simulated; without them the order would have no effect.
+//! Ready as well. The cluster simulates the waits of upstream's pods; without them the order would have no effect.
 
 mod cloud;
 mod cpu;
@@ -86,7 +86,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
     let mut report = Report::default();
     for round in 0..arguments.rounds {
-        // Each round starts with another method, to spread any drift.
+        // Each round starts with another method, so that a drift of the machine's speed affects all methods.
         for index in 0..arguments.methods.len() {
             let method = arguments.methods[(index + round) % arguments.methods.len()];
             let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;

@@ -1,4 +1,4 @@
-//! The operator as a process with the rights of its chart.
+//! Runs the operator as a process with the rights of its chart.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -16,16 +16,16 @@ use crate::cloud::{Cloud, World};
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
-/// A running operator; it and its helm processes are stopped when this is dropped.
+/// A running operator. Dropping it stops the operator and its helm processes.
 pub struct Operator {
     _child: Child,
     address: SocketAddr,
-    /// Its process ID.
+    /// The operator's process ID.
     pub pid: u32,
 }
 
 impl Operator {
-    /// Starts it and waits until it has read the cluster's state.
+    /// Starts the operator and waits until it has read the cluster's state.
     pub async fn start(world: &World) -> anyhow::Result<Self> {
         let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = std::fs::File::options().create(true).append(true).open(world.scratch.path().join("operator.log"))?;
@@ -35,14 +35,14 @@ impl Operator {
         if let Some(catalog) = &world.catalog {
             command.arg("--catalog").arg(catalog);
         }
-        // As in the chart's Deployment.
+        // The Deployment of the operator's chart sets the same variables.
         command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;
-        let pid = child.id().context("it has ended already")?;
+        let pid = child.id().context("the operator has ended already")?;
         let operator = |child| Self { _child: child, address, pid };
-        // Polls the readiness probe like a kubelet: the operator signals readiness in no other way. Nothing is measured
-        // before.
+        // Poll the readiness probe as a kubelet does: the operator signals readiness in no other way. Nothing is
+        // measured before it is ready.
         for _ in 0..300 {
             if get(address, "/readyz").await.is_ok() {
                 return Ok(operator(child));
@@ -55,7 +55,7 @@ impl Operator {
         bail!("the operator does not become ready: {}", tail(world))
     }
 
-    /// Returns the number of helm processes that it has started so far.
+    /// Returns the number of helm processes that the operator has started so far.
     pub async fn helm_started(&self) -> anyhow::Result<u64> {
         let text = get(self.address, "/metrics").await?;
         let counts = text.lines().filter(|line| line.starts_with("osdpl_helm_starts_total{"));
@@ -63,7 +63,7 @@ impl Operator {
     }
 }
 
-/// Installs with the operator.
+/// Installs a cloud with the operator, and returns what that cost.
 pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     let operator = Operator::start(cloud.world).await?;
     let (before, began) = (Cpu::of(operator.pid)?, Instant::now());
@@ -81,7 +81,7 @@ pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the resource is Ready for its newest generation, and everything is up as for plain helm.
+/// Waits until the resource is Ready for its newest generation, and until all objects are up, as for plain helm.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {
@@ -95,7 +95,7 @@ pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
                 .any(|condition| condition.type_ == condition::READY && condition.status == "True")
     });
     let done = tokio::time::timeout(Duration::from_mins(15), ready).await;
-    done.with_context(|| format!("not Ready in time: {}", tail(cloud.world)))??;
+    done.with_context(|| format!("the cloud is not Ready after 15 minutes: {}", tail(cloud.world)))??;
     cloud.readiness.clone().all_up().await
 }
 

@@ -1,4 +1,4 @@
-//! Plain helm, as in users' scripts.
+//! Installs a cloud with plain helm, as users' scripts do.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::cloud::Cloud;
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
-/// Installs one release after another.
+/// Installs one release after another, in the order of their dependencies.
 pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         for name in cloud.in_order() {
@@ -23,7 +23,7 @@ pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     .await
 }
 
-/// Installs everything at once.
+/// Installs all releases at once, whatever they depend on.
 pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         try_join_all(cloud.releases.keys().map(|name| helm(cloud, name))).await?;
@@ -72,7 +72,7 @@ async fn helm(cloud: &Cloud<'_>, name: &str) -> anyhow::Result<()> {
     command.args(["upgrade", "--install", "--timeout", "30m", "--namespace", &cloud.namespace, "--values"]);
     let output = command.arg(&release.values).args(["--", name]).arg(&release.chart).output().await?;
     if !output.status.success() {
-        bail!("helm of {name}: {}", String::from_utf8_lossy(&output.stderr));
+        bail!("helm upgrade --install {name}: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The computation of a pass: a catalogue is loaded, and a spec is selected, resolved and planned, for clouds of 60 and
-//! of 1 000 releases.
+//! Measures the computation of a pass, for clouds of 60 and of 1 000 releases and for the sample: loading the
+//! catalogue, and selecting, resolving and planning a spec.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const MANY: usize = 1000;
 const ROUNDS: usize = 9;
 const GOAL: Duration = Duration::from_millis(5);
 
-/// The duration of each part.
+/// How long each step of one pass took.
 #[derive(Clone, Copy, Default)]
 struct Times {
     load: Duration,
@@ -32,7 +32,7 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures and prints; the sizes alternate, to spread any drift.
+/// Measures passes and prints the medians. The clouds alternate, so that a drift of the machine's speed affects all.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
     let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;
@@ -66,7 +66,7 @@ pub fn measure(sample: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the mark for a goal, as in the other reports.
+/// Returns the mark that shows whether a goal is met.
 pub fn mark(is_met: bool) -> char {
     if is_met { '✔' } else { '✘' }
 }
@@ -85,13 +85,13 @@ fn median_times(times: &[Times]) -> Times {
     }
 }
 
-/// Returns the median.
+/// Returns the median of the durations; zero if there are none.
 pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.sort_unstable();
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass after all lazily read data is loaded, as in an operator that has run for a while.
+/// Runs one pass and measures its steps. It resolves the spec once before, so that all lazily read data is loaded.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;
@@ -120,8 +120,8 @@ pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// Returns a catalogue of this many services, each with a release that needs two others and is about as large as one of
-/// OpenStack's.
+/// Returns a catalogue of `count` services, each with one release. A release needs two others and has about as many
+/// values as one of OpenStack's.
 fn synthetic(count: usize) -> Files {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for index in 0..count {

@@ -20,14 +20,14 @@ use tokio::task::JoinSet;
 /// A watched workload or Job.
 #[derive(Clone, Debug)]
 struct ObservedObject {
-    /// The helm release that it belongs to, also for hooks.
+    /// The helm release that the object belongs to, even if the object is a hook.
     release: String,
-    /// Whether it is available or complete.
+    /// Whether the workload is available, or the Job complete.
     is_up: bool,
     is_job: bool,
 }
 
-/// Watches a namespace.
+/// Watches whether the workloads and Jobs of a namespace are up.
 pub struct ReadinessWatch {
     observed: Observed,
     changed: watch::Receiver<u64>,
@@ -59,7 +59,7 @@ impl ReadinessWatch {
     }
 
     async fn until(&mut self, matches: impl Fn(&ObservedObject) -> bool) -> anyhow::Result<()> {
-        // A watch may lag behind helm; a list does not.
+        // List the objects first: a watch may not have seen the objects of a helm process that has just exited.
         self.observed.list::<Deployment>().await?;
         self.observed.list::<StatefulSet>().await?;
         self.observed.list::<DaemonSet>().await?;
@@ -67,7 +67,7 @@ impl ReadinessWatch {
         loop {
             let Some(down) = self.observed.find(|object| matches(object) && !object.is_up) else { return Ok(()) };
             let changed = tokio::time::timeout(Duration::from_mins(10), self.changed.changed()).await;
-            changed.with_context(|| format!("no object changes, and {down} is not up"))??;
+            changed.with_context(|| format!("{down} is not up, and no object has changed for 10 minutes"))??;
         }
     }
 }
@@ -78,14 +78,14 @@ impl Clone for ReadinessWatch {
     }
 }
 
-/// A kind of object that can be up.
+/// A kind of workload, or Job.
 trait Workload:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
-    /// Whether it is a Job, not a workload.
+    /// Whether the kind is Job.
     const IS_JOB: bool = false;
 
-    /// Whether the newest spec is fully rolled out.
+    /// Whether the newest spec of a workload is fully rolled out, or a Job is complete.
     fn is_up(&self) -> bool;
 }
 
@@ -127,7 +127,7 @@ fn current<K: Resource>(object: &K, observed: Option<i64>) -> bool {
     observed >= object.meta().generation
 }
 
-/// The observed objects of a namespace, and the sender of changes.
+/// The workloads and Jobs of a namespace, and the channel that announces their changes.
 #[derive(Clone)]
 struct Observed {
     client: Client,

@@ -1,4 +1,4 @@
-//! Medians, ratios, and the goals.
+//! Prints the medians and ratios of the measurements, and whether they meet the goals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +17,14 @@ pub enum Method {
     Sequential,
     /// Plain helm, each release as soon as the helm processes of its dependencies have exited and their pods are ready.
     Ordered,
-    /// Plain helm, everything at once.
+    /// Plain helm, all releases at once.
     AtOnce,
     /// The operator.
     Operator,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods, in the order of the report.
     pub const ALL: [Self; 4] = [Self::Sequential, Self::Ordered, Self::AtOnce, Self::Operator];
 }
 
@@ -39,10 +39,10 @@ impl fmt::Display for Method {
     }
 }
 
-/// The cost of an installation.
+/// What one installation cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// The time from the first command until everything was up.
+    /// The time from the first command until all objects were up.
     pub wall: Duration,
     /// CPU time of helm's processes.
     pub helm: Duration,
@@ -58,7 +58,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// The goals.
+/// The limits that the measurements must not exceed.
 mod goals {
     pub const OF_ORDERED: f64 = 0.9;
     pub const OF_AT_ONCE: f64 = 1.25;
@@ -69,7 +69,7 @@ mod goals {
     pub const IDLE: f64 = 0.01;
 }
 
-/// All measurements.
+/// All measurements of one run of the benchmark.
 #[derive(Default)]
 pub struct Report {
     costs: BTreeMap<Method, Vec<Cost>>,
@@ -79,7 +79,7 @@ pub struct Report {
     pub scale: Option<Scale>,
 }
 
-/// A value and its goal.
+/// One line of the report: a measured value, its goal, and whether the goal is met.
 struct Line {
     name: String,
     measured: String,
@@ -88,7 +88,7 @@ struct Line {
 }
 
 impl Report {
-    /// Adds a measurement.
+    /// Adds the cost of one installation.
     pub fn add(&mut self, method: Method, cost: Cost) {
         self.costs.entry(method).or_default().push(cost);
     }
@@ -125,7 +125,7 @@ impl Report {
         lines
     }
 
-    /// Returns 2 if a goal is missed.
+    /// Returns the exit code: 2 if a goal is missed.
     pub fn code(&self) -> ExitCode {
         if self.lines().iter().all(|line| line.is_met) { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }
@@ -186,7 +186,7 @@ fn scale_lines(scale: &Scale) -> Vec<Line> {
             maximum <= goals::STATUS_DELAY_MS,
         ),
         line(
-            "of one core, in an idle minute",
+            "CPU time in an idle minute, of one core",
             format!("{:.2} %", scale.idle * 100.0),
             "< 1 %",
             scale.idle < goals::IDLE,
@@ -199,7 +199,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// In milliseconds.
+/// Returns the median and the maximum, in milliseconds.
 fn median_and_maximum(delays: &[Duration]) -> (f64, f64) {
     let ms = |delay: Option<Duration>| delay.unwrap_or_default().as_secs_f64() * 1000.0;
     (ms(median(delays.to_vec())), ms(delays.iter().max().copied()))

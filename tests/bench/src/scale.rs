@@ -1,7 +1,7 @@
-//! `make bench-scale`: the operator's memory, latency and idle load with a large cloud.
+//! `make bench-scale`: measures the operator's memory, latency and idle load with a large cloud.
 //!
-//! The cloud has the releases of the sample and as many small ones as are missing, and so many nodes that half of all
-//! pods are agents on them.
+//! The cloud has the releases of the sample, and small releases up to a total of [`RELEASES`]. It has so many nodes
+//! that about half of all pods are the sample's agents on these nodes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::cpu::{self, Cpu};
 use crate::operator::{self, Operator};
 use crate::readiness::ReadinessWatch;
 
-/// Simulated nodes.
+/// The number of simulated nodes.
 const NODES: usize = 300;
 
 /// The number of releases, including those of the sample.
@@ -41,23 +41,23 @@ const RELEASES_OF_THE_SAMPLE: usize = 13;
 /// How often a pod loses its readiness.
 const EVENTS: usize = 5;
 
-/// The measurements.
+/// The measurements on a large cloud.
 pub struct Scale {
-    /// Releases that helm installed.
+    /// The number of the cloud's releases.
     pub releases: usize,
-    /// Pods in the API server.
+    /// The number of pods in the API server.
     pub pods: usize,
-    /// Resident memory a minute after the install, in KiB.
+    /// The operator's resident memory a minute after the installation, in KiB.
     pub resident: u64,
-    /// The peak resident memory in KiB.
+    /// The operator's peak resident memory in KiB.
     pub peak: u64,
-    /// CPU time of an idle minute, as a fraction of one core.
+    /// The operator's CPU time in an idle minute, as a fraction of one core.
     pub idle: f64,
-    /// The time from an unready pod to the updated status.
+    /// For each pod that became unready, the time until the resource's status reported it.
     pub delays: Vec<Duration>,
 }
 
-/// Installs a large cloud, then measures.
+/// Installs a large cloud with the operator, then measures.
 pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Scale> {
     println!("bench: {RELEASES} releases, {PODS} pods, {NODES} simulated nodes; this takes some minutes");
     let mut options = Options::default().with_programs(&[Program::Helm4]);
@@ -93,7 +93,7 @@ pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Resu
     Ok(Scale { releases, pods, resident, peak, idle, delays })
 }
 
-/// Writes the catalogue with a service for each name.
+/// Writes a copy of the shipped catalogue with an additional service for each name.
 fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let catalog = folder.join("catalog");
@@ -111,13 +111,14 @@ fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf
     Ok(catalog)
 }
 
-/// Writes the charts, and a renamed copy of memcached for each name.
+/// Writes a copy of the charts, with a renamed copy of memcached for each name.
 fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let charts = folder.join("charts");
     copy(from, &charts)?;
     for name in names {
         let chart = charts.join(name);
-        copy(&charts.join("memcached"), &chart).context("the charts must be the stand-ins")?;
+        copy(&charts.join("memcached"), &chart)
+            .context("the charts must be the stand-ins of tests/charts, which include memcached")?;
         let file = chart.join("Chart.yaml");
         let text = std::fs::read_to_string(&file)?.replace("name: memcached", &format!("name: {name}"));
         std::fs::write(&file, text)?;
@@ -134,7 +135,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the sample with the small services, each with its share of the pods.
+/// Returns the cloud of the sample with the small services, each with its share of the missing pods.
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();
@@ -151,7 +152,7 @@ async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'
     Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, readiness })
 }
 
-/// Makes a pod of a release unready, and returns the delay of the status after the pod.
+/// Makes a pod of a release unready, and returns how much later the resource's status reports it.
 async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Result<Duration> {
     let pod = format!("{name}-memcached-0");
     let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
@@ -176,7 +177,7 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         anyhow::Ok(Instant::now())
     };
     let rule = async {
-        // The watches above must be established first.
+        // Wait until both watches have delivered an event, so that they see the change.
         tokio::join!(pod_watched.notified(), resource_watched.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };

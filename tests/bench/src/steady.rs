@@ -1,4 +1,4 @@
-//! The measurements on an installed cloud: memory, an idle minute, the change of one key.
+//! Measures an installed cloud: the operator's memory, an idle minute, the change of one key.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,15 @@ use crate::operator::{self, Operator};
 /// How often one key is changed.
 const CHANGES: u32 = 5;
 
-/// The measurements.
+/// The measurements on an installed cloud.
 pub struct Steady {
-    /// Resident memory 60 s after the install, in KiB.
+    /// The operator's resident memory 60 s after the installation, in KiB.
     pub resident: u64,
-    /// The peak resident memory in KiB.
+    /// The operator's peak resident memory in KiB.
     pub peak: u64,
-    /// helm processes started in the idle minute.
+    /// The number of helm processes that the operator started in the idle minute.
     pub idle_helm: u64,
-    /// Writes of the operator or its helm processes in that minute.
+    /// The number of API writes by the operator and its helm processes in the idle minute.
     pub idle_writes: u64,
     /// The time from just before a change of one key was sent until a helm process was running.
     pub delays: Vec<Duration>,
@@ -32,7 +32,7 @@ pub struct Steady {
     pub change_helm: Vec<u64>,
 }
 
-/// Installs, then measures.
+/// Installs the cloud with the operator, then measures.
 pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Steady> {
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;
@@ -54,7 +54,7 @@ pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Ste
     Ok(Steady { resident, peak, idle_helm, idle_writes, delays, change_helm })
 }
 
-/// Changes one key of glance's values, and waits for helm.
+/// Changes one key of glance's values, and returns the time until the operator has started helm.
 async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::Result<Duration> {
     let values = json!({"conf": {"glance": {"DEFAULT": {"workers": number}}}});
     let spec = json!({"spec": {"services": {"glance": {"releases": {"glance": {"values": values}}}}}});
@@ -69,8 +69,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
                 return Ok(began.elapsed());
             }
-            // The kernel reports processes of others only to root. Polling is precise enough, and does not load the
-            // operator, unlike a helm wrapper.
+            // Poll for helm's process: only root gets events about the processes of others, and a wrapper around helm
+            // would load the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")

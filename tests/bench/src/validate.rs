@@ -1,4 +1,4 @@
-//! `osdpl validate` as users run it: the process with every sample.
+//! Measures `osdpl validate` as users run it: as a process, with every sample.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::plan::{mark, median, timed};
 const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
 
-/// Measures and prints; the samples alternate, to spread any drift.
+/// Measures the samples and prints the medians. They alternate, so that a drift of the machine's speed affects all.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
     let mut durations = vec![Vec::new(); samples.len()];

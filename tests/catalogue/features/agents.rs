@@ -1,11 +1,12 @@
-//! The servers of network agents, and the filters of their ports.
+//! The RPC servers of Neutron's agents, and the firewall of trunk ports.
 
 use serde_json::json;
 
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// OVN's own components use its databases; other agents report to RPC servers, which the API's processes are not.
+/// With OVN, only additional agents need RPC servers, because OVN's own components use its databases. The API's
+/// processes serve no RPC.
 #[test]
 fn agents_with_ovn_use_rpc_servers() {
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});

@@ -1,4 +1,4 @@
-//! The feature compute.
+//! The values, errors and warnings of the feature `compute`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The feature images.
+//! The values, errors and warnings of the feature `images`.
 
 use osdpl_core::ceph::{self, Consumer, DeclaredCeph};
 use serde_json::{Value, json};
@@ -79,7 +79,8 @@ fn several_stores_have_their_mounts() {
     ]);
 }
 
-/// For storage pvc only, the chart creates and mounts a claim; its setting of the path refers to an unused folder.
+/// The chart creates and mounts a claim for `storage: pvc` only. With Cinder as a second backend, the catalogue mounts
+/// the claim and sets its path in a further file, because the chart's own setting names an unused folder.
 #[test]
 fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});
@@ -132,7 +133,7 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     );
 }
 
-/// Kubernetes refuses a volume with two files of the same name.
+/// If images and volumes share a Ceph user, there is one keyring: Kubernetes refuses a volume with two files of a name.
 #[test]
 fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();

@@ -1,4 +1,4 @@
-//! The resources for amphorae: set in the spec, or created by a Job and known from its facts.
+//! The resources for Octavia's amphorae: set in the spec, or created by a Job and known from the facts that it wrote.
 
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const MADE: [(&str, &str); 6] = [
     ("securityGroups", "s-1"),
 ];
 
-/// Returns a cloud with amphorae, whose spec has these settings.
+/// Returns a cloud with amphorae, whose spec has these settings and whose Job has written these facts.
 fn cloud(amphora: &Value, written: &[(&str, &str)]) -> Desired {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"octavia": {"enabled": true}},
                       "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}});
@@ -42,7 +42,11 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     };
     assert_eq!(switches(&before), [Some(json!(false)), Some(json!(false))]);
     assert_eq!(value(&before, "conf.octavia.controller_worker.amp_flavor_id"), None);
-    assert_eq!(value(&before, "pod.mounts.octavia_worker.octavia_worker.volumes"), None, "the files are not there yet");
+    assert_eq!(
+        value(&before, "pod.mounts.octavia_worker.octavia_worker.volumes"),
+        None,
+        "the Job has not created the certificates yet"
+    );
     let job = |desired: &Desired| value(desired, "extraObjects.prerequisites_job").cloned().unwrap_or_default();
     assert_eq!(job(&before)["metadata"]["name"], "octavia-prerequisites");
     assert_eq!(before.releases["octavia"].plain_jobs, ["octavia-prerequisites"]);
@@ -85,7 +89,7 @@ fn uses_the_resources_in_the_spec() {
     let all = json!({"imageOwner": ID, "flavor": "custom", "networks": [ID], "securityGroups": [ID],
                      "controllers": ["172.31.0.11:5555"], "certificates": "my-certs"});
     let desired = cloud(&all, &[]);
-    assert_eq!(value(&desired, "extraObjects"), None, "nothing is left to create");
+    assert_eq!(value(&desired, "extraObjects"), None, "the spec names every resource, so no Job creates any");
     assert_eq!(value(&desired, "manifests.daemonset_worker"), Some(&json!(true)));
 }
 

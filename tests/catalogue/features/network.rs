@@ -1,4 +1,4 @@
-//! The feature network.
+//! The values, errors and warnings of the feature `network`.
 
 use serde_json::json;
 
@@ -250,7 +250,7 @@ fn refuses_invalid_extensions_and_tunnels() {
     ]);
 }
 
-/// Each of them waits for the agent of its own node's switch.
+/// These agents wait for the switch's agent on their own node, so they may run only on nodes with a switch.
 #[test]
 fn switch_agents_run_on_nodes_with_a_switch() {
     let catalog = catalogue();

@@ -1,4 +1,4 @@
-//! Requirements of pods on their node, and on servers outside of the cluster.
+//! What pods require of their node, and of servers outside of the cluster.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
@@ -14,7 +14,8 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
 
-/// The chart requires the switch's folder on every node, but in a cloud with only shares nothing creates it.
+/// manila's chart mounts the switch's folder from the node. In a cloud with only shares, no other pod creates this
+/// folder.
 #[test]
 fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
@@ -42,8 +43,8 @@ fn share_servers_run_on_nodes_with_a_switch() {
     let roles = json!({"roles": {"control-plane": {"names": ["c1"]}, "compute": {"names": ["n1"]}}});
     let label = "labels.share.node_selector_key";
     assert_eq!(manila(&generic, &roles)(label), "openvswitch");
-    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "nodes are labelled manually");
-    assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "nothing is plugged in");
+    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "without roles, the user labels the nodes");
+    assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "without share servers, manila needs no switch");
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn driver_passwords_are_not_in_values() {
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
         let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
         assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
-        // manila's chart declares no database.
+        // manila's chart does not declare its database, so its connection is not in a Secret.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let spec =
@@ -163,7 +164,11 @@ fn public_certificate_covers_chart_gateways() {
     let added = |gateway: Gateway| names(gateway).into_iter().filter(|name| !others.contains(name)).collect::<Vec<_>>();
     assert_eq!(added(run(None)), ["swift.example.org"]);
     assert_eq!(added(run(Some("https://objects.example.net"))), ["objects.example.net"]);
-    assert_eq!(added(run(Some("https://192.0.2.5"))), Vec::<String>::new(), "an address is no name");
+    assert_eq!(
+        added(run(Some("https://192.0.2.5"))),
+        Vec::<String>::new(),
+        "a gateway's IP address adds no name to the certificate"
+    );
 }
 
 #[test]

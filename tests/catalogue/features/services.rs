@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Set, reports};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// Like `sets`, for a cloud with the service.
+/// Checks that every value is set and nothing is refused, in a cloud with this service or several, separated by spaces.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -146,7 +146,10 @@ fn zones_use_the_configured_servers() {
     assert_eq!(pools[0]["ns_records"][1]["hostname"], "ns2.example.org.");
     assert_eq!(pools[0]["nameservers"], json!([{"host": "10.0.0.5", "port": 53}]));
     assert_eq!(pools[0]["targets"][0]["options"]["rndc_port"], 953);
-    assert!(text.contains("host: ${MINIDNS_SERVICE_HOST}"), "a shell of the chart's fills it in: {text}");
+    assert!(
+        text.contains("host: ${MINIDNS_SERVICE_HOST}"),
+        "a shell script of the chart replaces the variable: {text}"
+    );
     let neutron = &desired.releases["neutron"].values;
     assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));
 }
@@ -156,7 +159,7 @@ fn with(service: &str, features: &Value) -> Value {
     json!({"services": {service: {"enabled": true}}, "features": features})
 }
 
-/// Returns a spec with features, without their service.
+/// Returns a spec with features, but without the service that they need.
 fn without(features: &Value) -> Value {
     json!({"features": features})
 }

@@ -1,4 +1,4 @@
-//! The feature volumes, and the gateways of the feature storage.
+//! The values, errors and warnings of the feature `volumes`, and the gateways of the feature `storage`.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use osdpl_values::{Path, get};
@@ -139,7 +139,7 @@ fn refuses_invalid_volume_settings() {
     ]);
 }
 
-/// The chart's gateways get the URLs for users.
+/// The object store that the chart's gateways serve is published under the URL for users.
 #[test]
 fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
@@ -163,11 +163,11 @@ fn gateways_of_the_chart_are_public() {
         assert_eq!(found("endpoints.object_store.host_fqdn_override.public.host"), host);
         assert_eq!(found("endpoints.object_store.port.api.public"), port);
         let names = found("extraObjects.object_store_route.spec.hostnames");
-        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "and the route");
+        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "the route has the same host name");
     }
 }
 
-/// Options of a driver are free text of the user, and passwords in them are redacted everywhere.
+/// Options of a driver are free text of the user, so passwords in them must be recognized and redacted.
 #[test]
 fn passwords_in_options_are_hidden() {
     let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});

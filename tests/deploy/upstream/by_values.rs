@@ -1,5 +1,5 @@
-//! The effects of values on upstream's charts where the charts have no switch: provided certificates, and a claim
-//! together with cinder.
+//! What values change in upstream's charts where the charts have no switch: provided certificates, and a claim together
+//! with cinder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::ceph::mounts;
 use crate::clouds::{base_spec, refusals, resolved};
 use crate::{render, shipped};
 
-/// Returns the objects of each release of a cloud with this change.
+/// Returns the rendered objects of each release of a cloud with this change.
 fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
     let desired = resolved(&shipped(), &base_spec(change));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
@@ -49,7 +49,7 @@ fn provided_certificates_are_mounted_not_issued() {
     }
 }
 
-/// helm keeps an object of the same name in the next revision, and does not change an identical one.
+/// If the claim is identical without and with cinder, helm keeps it in the next revision, and so the images on it.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {
@@ -65,7 +65,7 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         };
         documents.iter().filter(is_claim).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(claim(&alone).len(), 1, "the chart makes it");
+    assert_eq!(claim(&alone).len(), 1, "the chart creates the claim");
     assert_eq!(claim(&with_cinder), claim(&alone));
 
     let pod = |documents: &[Value]| {

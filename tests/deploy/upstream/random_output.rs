@@ -1,4 +1,4 @@
-//! The random output of two charts, which is masked so that the rest can be compared.
+//! The random output of two charts, which is masked so that two manifests can be compared.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 
-/// Returns a manifest without the random output of its chart; an error if a listed chart no longer has any.
+/// Returns a manifest with the random output of its chart masked; an error if a listed chart no longer has any.
 pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
     let masked = match chart {
         "ceph-adapter-rook" => manifest.lines().map(name).collect(),
@@ -24,7 +24,7 @@ pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
 
 const MASK: &str = "<drawn>";
 
-/// Returns a line with the suffix of such a name masked.
+/// Returns a line in which the random suffix of a name in [`DRAWN`] is masked.
 fn name(line: &str) -> String {
     let masked = DRAWN.iter().find_map(|begin| {
         let (before, drawn) = line.split_once(begin)?;
@@ -34,8 +34,9 @@ fn name(line: &str) -> String {
     masked.unwrap_or_else(|| line.to_owned())
 }
 
-/// Nagios' templates iterate over the files of conf.nagios.objects with `keys`, in random order: in nagios.cfg (and
-/// therefore in its hash), and in the pod's mounts. Sorts each list; everything else is unchanged.
+/// Returns the lines of nagios' manifest in a stable order. Nagios' templates iterate over the files of
+/// conf.nagios.objects with `keys`, in random order: in nagios.cfg (and therefore in its hash), and in the pod's
+/// mounts. Only these lists are sorted.
 fn files(manifest: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut mounts: Vec<String> = Vec::new();
@@ -76,7 +77,7 @@ fn masks_only_random_names() {
     let role = |end: &str, verb: &str| format!("kind: Role\nmetadata:\n  {}{end}\nverbs: [{verb}]", DRAWN[1]);
     let settle = |manifest: &str| mask("ceph-adapter-rook", manifest);
     assert_eq!(settle(&role("ek30r", "get")), settle(&role("kawmu", "get")));
-    assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "the rest is compared");
+    assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "another change of the object is found");
     assert!(settle(&role("same", "get")).is_err_and(|error| error.contains("no longer renders anything random")));
 
     let pod = |files: [&str; 2], hash: &str, order: &str| {
@@ -92,7 +93,7 @@ fn masks_only_random_names() {
     };
     let known = mask("nagios", &pod(["x", "y"], "1", "c"));
     assert_eq!(mask("nagios", &pod(["y", "x"], "2", "c")), known);
-    assert_ne!(mask("nagios", &pod(["x", "z"], "1", "c")), known, "another file");
-    assert_ne!(mask("nagios", &pod(["x", "y"], "1", "d")), known, "another word");
+    assert_ne!(mask("nagios", &pod(["x", "z"], "1", "c")), known, "another file is found");
+    assert_ne!(mask("nagios", &pod(["x", "y"], "1", "d")), known, "another line of nagios.cfg is found");
     assert_eq!(mask("nova", "name: a").as_deref(), Ok("name: a"), "no other chart is masked");
 }

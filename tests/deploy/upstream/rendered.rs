@@ -15,7 +15,7 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Secrets in upstream's values, in addition to words that follow the name of a secret.
+/// Secrets in upstream's values that are recognized by themselves, not by the name of their key.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -30,7 +30,7 @@ const LITERAL: [&str; 11] = [
     "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
 ];
 
-/// The values of a release to render.
+/// A release to render: its cloud, name, chart and values, and whether it is rendered twice to find random output.
 struct Piece {
     cloud: String,
     name: String,
@@ -39,8 +39,8 @@ struct Piece {
     twice: bool,
 }
 
-/// Returns the clouds to render: on Ceph with either network for each `OpenStack` release, and without Ceph for the
-/// newest one, since the others differ in images only.
+/// Returns the clouds to render. Those on Ceph are rendered for each `OpenStack` release; the one without Ceph only for
+/// the newest, because the releases differ in images only.
 pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     let newest = catalog.openstack.keys().max().unwrap();
     let mut clouds = Vec::new();
@@ -68,10 +68,10 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the problems of a release as helm renders it.
+/// Returns the problems of a release's manifest, as both versions of helm render it.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // A version of Kubernetes that the charts of other projects accept.
+    // The charts of other projects do not accept every version of Kubernetes; they accept this one.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);
@@ -125,7 +125,7 @@ fn is_known(line: &str) -> bool {
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
     let is_secret = |key: &str| names_secret(key) || key.ends_with("_auth");
     let assigned = assigned(line);
-    // The first name may contain others: a user and a password, a map in braces.
+    // The value of the first name may contain further assignments: `user:password`, or a map in braces.
     let is_within = assigned.first().is_some_and(|(key, _)| is_secret(key));
     let is_known = |(key, value): &(String, &str)| {
         let decoded = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());

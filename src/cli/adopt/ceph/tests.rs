@@ -33,7 +33,10 @@ fn describes_the_declared_ceph() {
     storage.guessed = Some("rook-ceph/main".into());
     state.clusters.insert("rook-ceph/main".into(), None);
     let note = declared_note(&uses(), &state, &storage);
-    assert!(note.contains("compare that of CephCluster rook-ceph/main with `ceph fsid`. Mode rook is for"), "{note}");
+    assert!(
+        note.contains("compare the fsid of CephCluster rook-ceph/main with `ceph fsid`. Mode rook is for"),
+        "{note}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The report about one release.
+//! The report of `osdpl adopt` about one release.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::adopt::effects::Effects;
 use osdpl_core::adopt::{Description, InstalledRelease};
 use osdpl_core::observed::ComparisonResult;
 
-/// The report about one release.
+/// What adopting one release would change.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleaseReport {
@@ -18,11 +18,11 @@ pub(crate) struct ReleaseReport {
     pub revision: u32,
     /// The number of values that the spec overrides for this release only.
     pub overrides: usize,
-    /// Changes of its upgrade other than values and objects.
+    /// What would change besides values and objects, such as the chart.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// Another tool that manages it, and what to do.
+    /// The other tool that manages the release, so that it can't be adopted, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -47,13 +47,13 @@ impl ReleaseReport {
         }
     }
 
-    /// Whether adopting it would change nothing.
+    /// Whether adopting the release would change nothing.
     pub(crate) fn is_unchanged(&self) -> bool {
         let Effects { values, objects, unrendered } = &self.effects;
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
     }
 
-    /// Returns one sentence about the adoption.
+    /// Returns one sentence about what adopting the release would change.
     pub(crate) fn sentence(&self) -> String {
         let overrides = match self.overrides {
             0 => String::new(),
@@ -78,7 +78,7 @@ impl ReleaseReport {
         format!("adopting it would change {parts}{overrides}{unrendered}")
     }
 
-    /// Returns one line for each value and each object.
+    /// Returns one line for each value and each object that would change.
     pub(crate) fn details(&self) -> Vec<String> {
         if self.owner.is_some() {
             return Vec::new();
@@ -94,7 +94,7 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns the change of the chart, and what could not be compared; values and objects are listed elsewhere.
+/// Returns how the chart would change, and why values could not be compared. [`Effects`] has the values and objects.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

@@ -10,17 +10,17 @@ use osdpl_operator::cluster::Reader;
 
 /// Whether a release can be adopted.
 pub(crate) enum Adoptability {
-    /// Another tool created it, and it can be adopted.
+    /// Another tool installed the release, and osdpl can adopt it.
     Adoptable,
-    /// osdpl already manages it, even if another tool created this newest revision.
+    /// osdpl already manages the release. The number is its newest revision, which another tool may have created.
     Managed(u32),
-    /// It can't be adopted, and why.
+    /// The release can't be adopted; the text says why.
     Refused(String),
-    /// It does not exist, and why.
+    /// The release is not in the resource or not in the cluster; the text says which, and what to do.
     Absent(String),
 }
 
-/// The state of the cluster that the check needs.
+/// What the check needs to know: the resource, its releases, and helm's records.
 pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
@@ -30,7 +30,7 @@ pub(crate) struct AdoptionCheck<'a> {
 }
 
 impl<'a> AdoptionCheck<'a> {
-    /// Reads helm's records.
+    /// Reads helm's records in the namespaces of the selected releases.
     pub(crate) async fn new(
         cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
@@ -49,7 +49,7 @@ impl<'a> AdoptionCheck<'a> {
     pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
             return Ok(Adoptability::Absent(format!(
-                "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ",
+                "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ from the catalogue's",
                 self.selection.name
             )));
         };
@@ -72,7 +72,7 @@ impl<'a> AdoptionCheck<'a> {
         release.is_some_and(|release| release.managed == Some(false))
     }
 
-    /// Checks the newest record of a release.
+    /// Returns whether a release can be adopted, judging by its newest record and the owners of its objects.
     async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.origin, &newest.status) {
             (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => {
