@@ -61,13 +61,12 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
             },
             Step::Wait(Wait::Approval(why)) => {
                 let waits = |planned| Planned { approval: Approval::Missing, ..planned };
-                let (action, definitions) = match why {
-                    Reason::NotDesired => (plan::Action::Uninstall { skip_hooks: false }, Vec::new()),
-                    // CRDs that can't be read block the upgrade once it is approved.
-                    _ => {
-                        let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
-                        (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
-                    }
+                let (action, definitions) = if *why == Reason::NotDesired {
+                    (plan::Action::Uninstall { skip_hooks: false }, Vec::new())
+                } else {
+                    // CRDs that can't be read block the upgrade only once it is approved.
+                    let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
+                    (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
                 };
                 let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
                 draft.add_with_prerequisites(waits(planned), definitions.into_iter().map(waits).collect());

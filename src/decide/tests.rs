@@ -207,6 +207,7 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
 #[test]
 fn the_crds_of_an_upgrade_wait_for_its_approval() {
     let mut snapshot = snapshot_with_crd();
+    complete(&mut snapshot);
     let mut record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
     record.catalog = Some("an older catalogue".into());
     snapshot.observed.releases.insert(ReleaseKey::new("data", "store"), record);

@@ -88,5 +88,8 @@ fn checks_provided_database_certificates() {
         "the names in a client certificate are not checked"
     );
     let found = findings_of(features, &[client.replace("  tls.key:", "  key:")]);
-    assert!(found.len() == 1 && found[0].contains("openstack/keystone-client: there is no tls.key in it"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].contains("openstack/keystone-client: the entry tls.key is missing"),
+        "{found:?}"
+    );
 }

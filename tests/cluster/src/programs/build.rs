@@ -10,8 +10,9 @@ use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
 
-/// The flags of every `go build`: the program contains no absolute paths.
-const FLAGS: [&str; 1] = ["-trimpath"];
+/// The flags of every `go build`: programs contain no absolute paths. The compiler writes no debug information, which
+/// takes a tenth of its time and which the linker would drop.
+const FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
 /// The environment of every `go` command: download no other Go, use no C compiler, and do not change `go.mod`.
 const ENVIRONMENT: [(&str, &str); 4] =
     [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];

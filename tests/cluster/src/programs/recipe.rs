@@ -4,8 +4,8 @@
 
 use super::Program;
 
-/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. There are
-/// four, because in a single one, helm and kwok would upgrade the API server's dependencies.
+/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. helm has
+/// modules of its own, because in a single one it would upgrade the API server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -14,8 +14,6 @@ struct Module {
 
 const KUBE: Module =
     Module { go_mod: include_str!("../../programs/kube/go.mod"), go_sum: include_str!("../../programs/kube/go.sum") };
-const KWOK: Module =
-    Module { go_mod: include_str!("../../programs/kwok/go.mod"), go_sum: include_str!("../../programs/kwok/go.sum") };
 const HELM3: Module =
     Module { go_mod: include_str!("../../programs/helm3/go.mod"), go_sum: include_str!("../../programs/helm3/go.sum") };
 const HELM4: Module =
@@ -52,7 +50,7 @@ impl Recipe {
             }
             Program::KubeScheduler => (KUBE, "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes", kubernetes()),
             Program::Kubectl => (KUBE, "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes", kubernetes()),
-            Program::Kwok => (KWOK, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", stamps_of_kwok()),
+            Program::Kwok => (KUBE, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", stamps_of_kwok()),
             Program::Helm3 => (HELM3, "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3", stamps_of_helm3()),
             Program::Helm4 => (HELM4, "helm.sh/helm/v4/cmd/helm", "helm.sh/helm/v4", stamps_of_helm4()),
         };
@@ -107,7 +105,7 @@ fn stamps_of_kubernetes(version: &str) -> Vec<String> {
 
 fn stamps_of_kwok() -> Vec<String> {
     let package = "sigs.k8s.io/kwok/pkg/consts";
-    let version = version(KWOK, "sigs.k8s.io/kwok");
+    let version = version(KUBE, "sigs.k8s.io/kwok");
     vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
 }
 
