@@ -14,7 +14,7 @@ use super::plan::{Hold, Plan};
 use super::requests::{Read, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
-use super::{ceph, nodes, object_store, releases};
+use super::{ceph, nodes, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
@@ -170,7 +170,7 @@ fn clean_up(
     }
     // osdpl removes only its settings from Rook's object store. Pools, users and data stay in Ceph.
     if !needed.store {
-        object_store::release(draft, None);
+        ceph::release_object_stores(draft, None);
     }
     ceph::delete_except(draft, &selection.name, &needed.ceph);
     let labels = snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default();

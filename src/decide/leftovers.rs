@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object_store;
 use super::resource::release_names;
 use osdpl_core::catalog::{Catalog, Release};
 use osdpl_core::ceph::{self, Object};
@@ -87,7 +86,7 @@ fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog
     let needs = releases.flat_map(|release| release.needs.iter().chain(&release.waits_for));
     let services = needs.filter_map(|need| Some(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| selection.external.get(service));
-    let gateways = object_store::used_by_foreign(selection, &namespaces);
+    let gateways = super::ceph::used_by_foreign(selection, &namespaces);
     Needed {
         releases: foreign.values().cloned().collect(),
         labels: !foreign.is_empty(),

@@ -41,7 +41,6 @@ mod leftovers;
 mod lookups;
 mod namespaces;
 mod nodes;
-mod object_store;
 mod objects;
 mod plan;
 mod releases;

@@ -183,11 +183,7 @@ fn reports_conflicting_roles_and_plans_them() {
         nodes.label(&node, "gpu", json!("mine")).await;
         world
             .until("the label is reported as foreign", |cloud| {
-                cloud
-                    .condition("Ready")?
-                    .message
-                    .contains("label gpu has the value \"mine\" by another writer")
-                    .then_some(())
+                cloud.condition("Ready")?.message.contains("another writer set label gpu to \"mine\"").then_some(())
             })
             .await;
         world.apply(&services(&["memcached"])).await;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::action::{Action, Planned};
-use super::ceph::{self, OBJECT_STORE, rook};
-use super::draft::Draft;
-use super::objects::Objects;
-use super::requests::Read;
+use super::mounted;
+use super::rook::{self, OBJECT_STORE};
+use crate::action::{Action, Planned};
+use crate::draft::Draft;
+use crate::objects::Objects;
+use crate::requests::Read;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, ObjectStore, RookSettings, contains};
 use osdpl_core::desired::{Facts, Selection};
@@ -52,7 +53,7 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
         let scheme = feature["scheme"].as_str().unwrap_or("https");
         format!("{scheme}://keystone.{domain}")
     });
-    let public = public.filter(|_| rook(selection).is_none());
+    let public = public.filter(|_| rook::settings(selection).is_none());
     let url = store.keystone_url().map(|url| url.trim_end_matches('/').to_owned()).or(public).unwrap_or(service);
     Some(Keystone { url, password })
 }
@@ -67,7 +68,7 @@ fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, se
 
 /// Returns the Secret with which the gateways log in to Keystone.
 fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection) -> Object {
-    let rook = rook(selection);
+    let rook = rook::settings(selection);
     let namespace = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
     store.secret(namespace, &selection.name, keystone)
 }
@@ -78,7 +79,7 @@ const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::n
 /// Returns the objects for the gateways (only the names are valid), and the `CephObjectStore` that osdpl configures.
 pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
     let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
-    let configured = rook(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
+    let configured = rook::settings(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
@@ -97,13 +98,13 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };
-    let rook = rook(selection);
+    let rook = rook::settings(selection);
     let live = draft.snapshot.objects.rook_objects(OBJECT_STORE).ok().and_then(|all| all.get(store.name()));
     if rook.is_some() && live.is_none() {
         return;
     }
     let objects = objects(&store, &keystone, declared, selection);
-    let mut problem = ceph::write(draft, &selection.name, &objects);
+    let mut problem = mounted::write(draft, &selection.name, &objects);
     if let (None, Some(rook), Some(live)) = (&problem, rook, live) {
         let key = ReleaseKey::new(rook.namespace, store.name());
         problem = configure(draft, &selection.name, key, live, store.settings(&selection.name, &keystone.url));

@@ -1,0 +1,140 @@
+//! The objects that charts and gateways mount to use Ceph: osdpl writes and deletes them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
+use osdpl_core::ceph::{self, NotReady, Object};
+use osdpl_core::observed::ReleaseKey;
+
+use crate::action::{Action, Kind, Planned};
+use crate::draft::Draft;
+use crate::objects::ObjectState;
+use crate::requests::{Read, Reference, Response, Stored};
+
+/// The label of the objects that osdpl writes for Ceph.
+///
+/// It distinguishes them from the Secrets with credentials, which osdpl writes too.
+pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
+
+/// The texts in a Secret or `ConfigMap`, by key.
+type Data = BTreeMap<String, String>;
+
+/// Plans to write the objects that differ from the cluster; returns the first problem, and then plans nothing.
+///
+/// A problem is an object without osdpl's label that has other data, and an object that belongs to another Ceph
+/// cluster.
+pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
+    let mut different = Vec::new();
+    for object in objects {
+        match live_object(draft, object, deployment) {
+            Live::Unread => {}
+            Live::Foreign(data) if object.is_equivalent_to(&data) => {
+                draft.requests.foreign.insert(reference(object));
+            }
+            Live::Foreign(_) => return Some(NotReady::Occupied(object.to_string())),
+            Live::Ours(data) if data == object.data => {}
+            Live::Ours(data) => {
+                if let Some(problem) = object.other_ceph_error(&data) {
+                    return Some(problem);
+                }
+                different.push(object);
+            }
+            Live::Absent => different.push(object),
+        }
+    }
+    for object in different {
+        draft.add(Planned::new(Action::WriteObject(object.clone()), "charts that use Ceph mount it"));
+    }
+    None
+}
+
+/// The object in the cluster that has the name of a desired one.
+enum Live {
+    /// The object was not read yet.
+    Unread,
+    /// The object does not exist.
+    Absent,
+    /// The object has osdpl's label. Contains its data.
+    Ours(Data),
+    /// The object lacks osdpl's label. Contains its data.
+    Foreign(Data),
+}
+
+fn reference(object: &Object) -> Reference {
+    let kind = if object.kind == ceph::Kind::ConfigMap { ValuesKind::ConfigMap } else { ValuesKind::Secret };
+    Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
+}
+
+/// Returns the object in the cluster, from a watch or, if no watch has it, from a one-off read.
+fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
+    let known = &draft.snapshot.objects;
+    let key = ReleaseKey::new(&object.namespace, &object.name);
+    let ours = match object.kind {
+        ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| live_config_map(map, deployment)),
+        ceph::Kind::Secret | ceph::Kind::Opaque => {
+            known.secrets.get(&key).map(|secret| live_secret(secret, deployment))
+        }
+    };
+    if let Some(live) = ours {
+        return live;
+    }
+    let reference = reference(object);
+    if let Some(ObjectState::Read(data)) = known.foreign.get(&reference) {
+        return Live::Foreign(texts(data.iter().map(|(key, value)| (key, value.as_slice()))));
+    }
+    match draft.read(Read::Stored(reference)).map(|received| &received.response) {
+        Some(Response::Stored(Stored::Secret(secret))) => live_secret(secret, deployment),
+        Some(Response::Stored(Stored::Map(map))) => live_config_map(map, deployment),
+        Some(Response::Stored(Stored::Nothing)) => Live::Absent,
+        _ => Live::Unread,
+    }
+}
+
+fn live_config_map(map: &ConfigMap, deployment: &str) -> Live {
+    let data = map.data.clone().unwrap_or_default();
+    if is_of(map, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
+}
+
+fn live_secret(secret: &Secret, deployment: &str) -> Live {
+    let data = texts(secret.data.iter().flatten().map(|(key, value)| (key, value.0.as_slice())));
+    if is_of(secret, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
+}
+
+fn texts<'a>(data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Data {
+    data.map(|(key, bytes)| (key.clone(), String::from_utf8_lossy(bytes).into_owned())).collect()
+}
+
+fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
+    object.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
+}
+
+/// Plans to delete the objects that osdpl wrote for Ceph, except for `kept`.
+pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
+    let objects = &draft.snapshot.objects;
+    let is_kept = |kind: Kind, key: &ReleaseKey| {
+        kept.iter().any(|object| {
+            object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
+        })
+    };
+    // The finalizer of another controller may keep a deleted object for long. It is not deleted again.
+    let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
+    let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
+    let secrets = objects.secrets.iter();
+    let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, deployment) && is_left(&secret.metadata));
+    let maps = maps.map(|(key, _)| (Kind::ConfigMap, key));
+    let obsolete = maps.chain(secrets.map(|(key, _)| (Kind::Secret, key)));
+    let obsolete: Vec<(Kind, ReleaseKey)> =
+        obsolete.filter(|(kind, key)| !is_kept(*kind, key)).map(|(kind, key)| (kind, key.clone())).collect();
+    for (kind, key) in obsolete {
+        draft.add(Planned::new(Action::Delete { kind, key }, "no release mounts it any more"));
+    }
+}
+
+/// Returns whether osdpl wrote the object for the Ceph of this resource.
+pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
+    is_of(object, deployment)
+        && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
+}

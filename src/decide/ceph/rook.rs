@@ -1,0 +1,81 @@
+//! What osdpl reads and requests from Rook.
+
+use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
+use osdpl_core::ceph::{self, Manifest, NotReady, RookSettings, contains};
+use osdpl_core::desired::{Selection, Unavailable};
+use osdpl_core::observed::ReleaseKey;
+
+use crate::action::{Action, Planned};
+use crate::draft::Draft;
+use crate::objects::{Data, Objects};
+use crate::requests::{Read, Reference, Response};
+
+/// Rook's kind of a Ceph cluster.
+pub(super) const CLUSTER: &str = "CephCluster";
+
+/// Rook's kind of an object store.
+pub const OBJECT_STORE: &str = "CephObjectStore";
+
+/// Returns the settings of Rook; `None` if the cloud does not use Ceph by Rook.
+pub(super) fn settings(selection: &Selection) -> Option<RookSettings> {
+    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
+    RookSettings::from_feature(&storage["ceph"])
+}
+
+/// Returns the `ConfigMap` with the addresses of the monitors, which Rook maintains.
+pub(super) fn endpoints(rook: &RookSettings) -> Reference {
+    Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
+}
+
+/// Returns the data of a Secret or `ConfigMap` that Rook creates; an error says why it is not available.
+pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Data, String> {
+    let reference = match name {
+        ceph::ENDPOINTS => endpoints(rook),
+        name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
+    };
+    objects.all(&reference).map_err(|problem| match problem {
+        Unavailable::Missing(_) => format!("{reference} does not exist yet"),
+        Unavailable::Unusable(problem) => problem,
+    })
+}
+
+/// The state of an object that osdpl requests from Rook, such as a pool.
+pub(super) enum RequestState {
+    /// Rook reports that the object is ready.
+    Ready,
+    /// Rook has not created the object yet, or it is not ready. Contains the reason.
+    Pending(String),
+    /// osdpl can't apply the object. Contains the reason.
+    Refused(NotReady),
+}
+
+/// Plans one object that osdpl requests from Rook; returns its state.
+pub(super) fn request(
+    draft: &mut Draft<'_>,
+    deployment: &str,
+    rook: &RookSettings,
+    manifest: Manifest,
+) -> RequestState {
+    let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
+    let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
+    let live = match draft.read(read).map(|received| &received.response) {
+        Some(Response::Rook(Ok(live))) => live,
+        Some(Response::Rook(Err(error))) => return RequestState::Refused(NotReady::Rook(error.clone())),
+        _ => return RequestState::Pending(format!("{object} is being read")),
+    };
+    if let Some(live) = live {
+        if live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str() != Some(deployment) {
+            return RequestState::Refused(NotReady::Occupied(object));
+        }
+        if contains(&live["spec"], &manifest.spec) {
+            let phase = live["status"]["phase"].as_str().unwrap_or("not processed yet");
+            let problem = || format!("{object} is {phase}; the log of Rook's operator contains the reason");
+            return if phase == "Ready" { RequestState::Ready } else { RequestState::Pending(problem()) };
+        }
+    }
+    let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
+    match draft.attempt(Planned::new(action, "releases keep their data there")) {
+        Some(refusal) => RequestState::Refused(NotReady::Rook(refusal.message.clone())),
+        None => RequestState::Pending(format!("{object} was requested; Rook has not created it yet")),
+    }
+}
