@@ -18,7 +18,7 @@
 //!
 //! ```text
 //! watches, responses to reads ─► read ─► Snapshot ─► decide ─► Plan ─► apply ─► report ─► status, events, metrics
-//!                                  ▲                            │
+//!                                  ▲                            │         └─► objects, helm, events of actions
 //!                                  └─ subscribe: requests, kept ┘
 //! ```
 //!
@@ -26,11 +26,15 @@
 //!   responses to the reads that the last plan requested. One-off reads go through a `Reader`, which has no write
 //!   methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
-//!   releases (`osdpl_core::desired`), takes the next step of each release from a state table (`osdpl_core::plan`), and
-//!   lists every action with its reason: our objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm
-//!   runs, adoptions, rollouts, hosts to forget, annotations to consume. If it needs more data, the plan requests it
-//!   and the next pass has it.
-//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data.
+//!   releases: through `osdpl_lint::Input`, the only path from a spec to the desired state (`osdpl_core::desired`). It
+//!   takes the next step of each release from a state table (`osdpl_core::plan`), and lists every action with its
+//!   reason: osdpl's own objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions,
+//!   rollouts, hosts to forget, annotations to consume.
+//! * If `decide` needs more data, the plan requests it, and a later pass has it. A plan with a `Hold` ends its pass
+//!   early: before `apply` (`Objects`, `Reads`), after it (`Actions`, `Watch`), or without a report (`Charts`).
+//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data, and the
+//!   maintenance settings to the controller of NodeMaintenance. `kept` is what the next decision needs to know of this
+//!   one; the operator keeps it in memory.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
 //!   Neutron to a task, because the deletion takes many attempts; the next snapshot has the result.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
@@ -45,7 +49,9 @@
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
-//! * The cloud is paused: the plan has no actions, except for the finalizer and for adoptions that a person requested.
+//! * The cloud is paused: the operator executes only the finalizer and adoptions that a person requested. The plan also
+//!   lists actions that wait for approval.
+//! * An older `OpenStackDeployment` exists: the pass writes only the status and the finalizer.
 //! * The spec is refused: the plan has no actions, except for the finalizer and the Endpoints of external hosts.
 //!
 //! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a
@@ -56,18 +62,27 @@
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files. A service whose chart grants rights also needs a file in `deploy/osdpl/rbac/`.
-//! * A check of user input, in the first of these places that can express it:
+//!   files. A service whose chart grants rights that the operator does not hold also needs
+//!   a file in `deploy/osdpl/rbac/`.
+//! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
+//!   the field allows or forbids in a pass belongs into `Policy` (`osdpl_decide`, `resource.rs`).
+//! * A check of user input, in the first of these places that can express it. Search for the field before: a warning may
+//!   exist, and a CEL rule can only refuse.
 //!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about that one;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
 //!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in
-//!       its module `overrides`, checks of files in `validate`.
-//! * A new fact from the cluster: a field of `Snapshot`. `read` fills it from a watch in `operator/tasks`, or from a
-//!   `Read` that `operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too.
+//!       its module `overrides` (with an entry in `overrides::KINDS`), checks of files in `validate`.
+//! * A new fact from the cluster: a field of `Snapshot`. `read` fills it from a watch in `src/operator/tasks`,
+//!   from the watches of objects that the spec names (`src/operator/cluster/object_watches.rs`), or from a `Read` that
+//!   `src/operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
-//!   `deploy/osdpl/templates/clusterrole.yaml`.
+//!   `deploy/osdpl/templates/clusterrole.yaml`. `tests/operator/audit.rs` compares writes with plans.
+//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether a
+//!   request stays open), `osdpl_core::status` (the condition), and the runbook.
+//! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
+//!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
 //!   `sh crds/generate`). A request to Nova or Neutron: `osdpl_core::openstack`, sent by the client in
 //!   `osdpl-maintenance`. If the maintenance needs something else from the operator: a method of the trait
@@ -99,7 +114,6 @@
 //! | inputs | the chart, values and flags of a release; their digest is a label on the record |
 //! | layer | one source of values; later layers override earlier ones |
 //! | lock | `values/lock.yaml`: the version of each chart, and its digest if known |
-//! | maintenance | taking one node out of the cloud and returning it, as a NodeMaintenance resource requests |
 //! | need | a component that must be available before a release is installed |
 //! | observed state | the release records, workloads, Jobs, root causes and helm processes of a pass |
 //! | override | a value that the user sets in the spec, in an object of `valuesFrom`, or for some nodes |

@@ -72,7 +72,7 @@ const RULES: &[(&str, &str)] = &[
     ("unknown-key", "Values use keys that exist in their chart."),
     ("values", "Values of different releases fit together, and numbers of pods are whole numbers."),
     ("cron", "Schedules are valid for Kubernetes CronJobs."),
-    ("release-move", "The OpenStack release moves only along supported upgrade paths."),
+    ("release-move", "The OpenStack release of a deployed cloud does not change: osdpl does not support moves yet."),
     ("image-pinned", "No image is pinned when the OpenStack release moves."),
     ("certificate", "Certificates match their keys and hosts, are signed by a trusted CA, and have not expired."),
     ("connections", "The database accepts the connections of all connection pools."),

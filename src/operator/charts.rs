@@ -1,7 +1,7 @@
 //! The chart store: provides verified charts from a folder or a repository as local archives for helm.
 //!
 //! ```text
-//!  Wanted{name, version} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}
+//!  ChartRequest{name, version, repository} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}
 //!                             │
 //!     folder: find the chart, pack a directory like `helm package`     folder, directory, ignore
 //!     repository: cached and verified, else pulled by helm             pull (interface), cache

@@ -105,7 +105,7 @@ pub struct Release {
     pub kept_secrets: Vec<String>,
     /// A CEL expression for a digest of the settings that running instances depend on; `none` if there are no such
     /// settings. An upgrade that changes the digest waits for approval.
-    #[serde(default, rename = "guests")]
+    #[serde(default)]
     pub instance_digest: Option<String>,
     /// Helm's `--timeout` for each single hook, in seconds.
     #[serde(default = "default_timeout")]

@@ -30,7 +30,7 @@ impl Loader<'_> {
         let tests = tests.filter_map(|(text, kept)| Some((self.component(path, &field_of_tests, &text)?, kept)));
         let tests = tests.collect();
         let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
-        let instance_digest = self.condition(path, &format!("{field}.guests"), entry.instance_digest);
+        let instance_digest = self.condition(path, &format!("{field}.instanceDigest"), entry.instance_digest);
         let daemonsets = entry.daemonsets.into_iter();
         let daemonsets =
             daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
