@@ -111,6 +111,7 @@ pub struct NodeMaintenanceStatus {
     pub steps: Vec<StepStatus>,
     /// The conditions `ReadyToDrain` and `Blocked`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "super::status::conditions")]
     pub conditions: Vec<Condition>,
 }
 

@@ -39,6 +39,7 @@ pub struct OpenStackDeploymentStatus {
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
     /// Ceph, `RolledOut` if there were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
     /// The nodes of each role, if the spec names roles.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -175,6 +176,7 @@ pub struct TestStatus {
     pub passed: Option<bool>,
     /// The time when it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub time: Option<Time>,
     /// Its Job, whose pod has the log while both exist: `namespace/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,4 +297,35 @@ pub mod reason {
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// The condition needs no explanation, for example because it reports that there is no problem.
     pub const NONE: &str = "AsExpected";
+}
+
+/// Returns the schema of a list of conditions, as in Kubernetes: `meta/v1.Condition`.
+///
+/// With schemas of its own, the crate `k8s-openapi` takes three times as long to build.
+pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
+    schemars::json_schema!({
+        "type": "array",
+        "items": {
+            "description": "One aspect of the current state of the resource.",
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "The time when the status of the condition last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": text("Details for people. It may be empty."),
+                "observedGeneration": {
+                    "description": "The generation of the resource that the condition describes.",
+                    "type": "integer",
+                    "format": "int64",
+                },
+                "reason": text("The reason for the status, in CamelCase. The runbook lists all reasons."),
+                "status": text("True, False or Unknown."),
+                "type": text("The type of the condition, in CamelCase."),
+            },
+        },
+    })
 }
