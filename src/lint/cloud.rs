@@ -23,7 +23,7 @@ pub(crate) struct Cloud<'a> {
 }
 
 impl<'a> Cloud<'a> {
-    /// Combines a spec with its facts and its resolved layers.
+    /// Creates a cloud from a spec, its facts and its resolved layers.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
@@ -90,7 +90,7 @@ impl<'a> Cloud<'a> {
 
     /// Returns the prefix for a message about a value of a release.
     ///
-    /// It contains the path, or is empty if the field of the finding names the path.
+    /// The prefix contains the path; it is empty if the field of the finding already ends with the path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -191,7 +191,7 @@ pub(crate) fn user_field(origin: &Origin) -> Option<String> {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())
         }
-        // The origin has the form `Secret nova-values, key values.yaml
+        // Take the field in parentheses at the end of the origin: `Secret nova-values, key values.yaml
         // (spec.services.nova.releases.nova.valuesFrom[0])`.
         Origin::Object(object) => {
             let field = object.rsplit_once('(').map_or(object.as_str(), |(_, field)| field.trim_end_matches(')'));

@@ -56,7 +56,7 @@ pub fn keys_of_field(field: &str) -> Vec<String> {
         if !key.is_empty() {
             keys.push(key.to_owned());
         }
-        // Text after a blank is an explanation: `spec.services (release nova)`.
+        // Ignore text after a blank, which explains the field: `spec.services (release nova)`.
         if after.starts_with(' ') {
             break;
         }
