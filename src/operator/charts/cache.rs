@@ -89,7 +89,7 @@ impl Cache {
         (Digest::of(&contents) == *digest).then_some(contents)
     }
 
-    /// Returns the digest of the first pull, if there was one.
+    /// Returns the digest that the chart version had at its first pull; `None` if no pull was recorded.
     pub(super) fn first_pull(&self, request: &Request) -> Result<Option<Digest>, Error> {
         let path = self.record_path(request);
         let text = match fs::read(&path) {
@@ -106,7 +106,7 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // Without this, a power failure may leave an empty record, which would block every later pull.
+            // Without the sync, a power failure may leave an empty record, which would block every later pull.
             file.sync_all()
         })
     }

@@ -14,7 +14,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Parses the file. Rejects what helm rejects.
+    /// Parses the text of `.helmignore`. Refuses rules that helm refuses.
     pub(super) fn parse(text: &str) -> Result<Self, ChartProblem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {

@@ -66,7 +66,7 @@ impl Store {
         Self { shared: Arc::new(Shared::new(Arc::clone(files), source.clone(), Arc::clone(pull), retry)) }
     }
 
-    /// Returns the source of charts.
+    /// Returns the folder or repository that the store takes charts from.
     pub fn source(&self) -> &Source {
         &self.shared.source
     }
