@@ -41,7 +41,8 @@ impl<'a> Cloud<'a> {
         &self.facts.cluster_info
     }
 
-    /// Returns the service and name of the credential with this value; `None` if several have it, as in adopted clouds.
+    /// Returns the service and name of the credential with this value; `None` if no credential has it, or if several
+    /// have it, as in adopted clouds.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));

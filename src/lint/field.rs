@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Puts the keys of a field that contain dots in quotes. The keys of `object` tell where each key of the field ends.
+/// Puts each key that contains a dot in quotes. The keys in `object` show where each key of the field ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

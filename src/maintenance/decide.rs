@@ -111,7 +111,8 @@ pub(crate) struct Decision {
 
 /// How often the controller queries Nova about a node that is ready to drain.
 ///
-/// A person may have enabled the compute service of the node, or forced an instance onto the node.
+/// The queries continue because a person may enable the compute service of the node, or force an instance onto the
+/// node, at any time.
 const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
 /// The result of one step of a maintenance.
@@ -210,7 +211,8 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether this maintenance has begun a step, and may have completed it: it writes the status before each action.
+    /// Whether this maintenance has executed a step, or may have: before it executes an action, its status shows the
+    /// step as active.
     fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }

@@ -96,8 +96,8 @@ impl Cluster {
 
     /// Uses another Kubernetes client for evictions.
     ///
-    /// It must not retry requests that fail with "too many requests": with this error the API server reports that a
-    /// `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
+    /// The given client must not retry requests that fail with "too many requests": with this error the API server
+    /// reports that a `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }

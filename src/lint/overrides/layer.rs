@@ -84,7 +84,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough.
+            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough: do not
+            // report that the entry removes nothing.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));

@@ -51,7 +51,8 @@ pub(super) fn check_type(
     Some(Warning { kind: TYPE_CHANGED, message })
 }
 
-/// Reports a null that removes a map of the chart with all its keys. Sections of configuration files may be removed.
+/// Reports a null that removes a map of the chart with all its keys, unless the map is a section of a configuration
+/// file.
 pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
     let keys = path.keys();
     let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;

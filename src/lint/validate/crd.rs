@@ -56,7 +56,7 @@ impl Schemas {
         }
     }
 
-    /// Returns what the API server would refuse of an object: its name, its fields and their values.
+    /// Returns a finding for everything in an object that the API server would refuse: metadata, fields and values.
     pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         let schema = self.of(kind);
         let mut found = fields::unknown_fields(schema, object);

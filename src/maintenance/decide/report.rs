@@ -63,7 +63,7 @@ impl<'a> Progress<'a> {
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // The compute service may be disabled although the status does not say so yet, for example because nova
+                // The compute service may be disabled although the status does not say so yet, for example because Nova
                 // became unreachable.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())

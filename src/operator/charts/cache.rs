@@ -28,7 +28,7 @@ use super::pull::Request;
 /// The age at which an entry of `incoming` is a leftover of a killed process. It is far longer than any pull takes.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
-/// A cache folder.
+/// The cache folder of a chart store, with the reads and writes of its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(super) folder: PathBuf,

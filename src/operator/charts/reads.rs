@@ -38,9 +38,9 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The templates that are always rendered.
+    /// The chart's own template files, which helm always renders.
     files: Vec<Actions>,
-    /// The templates that are rendered where they are included.
+    /// The named templates (`define`), which helm renders only where another template includes them.
     defined: BTreeMap<String, Actions>,
     reads: Reads,
 }

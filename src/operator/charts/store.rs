@@ -120,8 +120,8 @@ impl Store {
 
     /// Returns the names of the available charts, each with whether the chart can be installed.
     ///
-    /// They are all charts of a folder. For a repository, whose charts helm can't list, they are the charts in the
-    /// lock.
+    /// For a folder, these are all its charts. For a repository, whose charts helm can't list, these are the charts in
+    /// the lock.
     ///
     /// # Errors
     /// If the folder cannot be read.
