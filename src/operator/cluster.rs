@@ -87,7 +87,8 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that reads and writes, and also uses `client` for evictions.
+    /// Creates a client that reads and writes. It also uses `client` for evictions, unless
+    /// [`Self::with_eviction_client`] replaces that.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());

@@ -154,7 +154,7 @@ impl Tasks {
     /// these.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
-        // Waiting fails only if a task drops its sender. The tasks live as long as `self`.
+        // Ignore the results: waiting fails only if a task drops its sender, and the tasks live as long as `self`.
         let _ = releases.wait_for(Option::is_some).await;
         let _ = health.wait_for(Option::is_some).await;
         let _ = drift.wait_for(Option::is_some).await;

@@ -219,8 +219,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // A node that was ready to drain stays ready: someone may have begun to drain it, and a quorum may be at risk
-        // only because pods were evicted from this node.
+        // Once a node was ready to drain, no obstacle makes it wait again: someone may have begun to drain it, and the
+        // obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }
