@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what a person can do about it.
+    /// Returns what a person can do about the refusal.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -61,7 +61,8 @@ impl Refusal {
 /// In both cases the operator's pod becomes ready: only a ready pod gets requests for the webhook, which must validate
 /// the correction of that resource.
 ///
-/// Before the first list, kube starts no pass and does not react to `stop`. This function then returns by itself.
+/// Before the first list, kube starts no pass and does not react to `stop`, but this function returns at `stop` even
+/// then.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,

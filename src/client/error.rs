@@ -11,13 +11,13 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// An object has unexpected content, which the message describes.
+    /// The content of an object is not as expected; the message describes how.
     #[error("{0}")]
     Object(String),
 }
 
 impl Error {
-    /// Whether someone changed the object after it was read, so that it must be read again.
+    /// Whether someone changed the object after osdpl read it, so that osdpl must read it again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
@@ -41,7 +41,8 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Whether the API server refuses a new object because its namespace is being deleted. No permission helps then.
+/// Whether the API server refuses a new object because its namespace is being deleted. Granting a permission does not
+/// help then.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
@@ -49,7 +50,7 @@ fn is_namespace_terminating(status: &kube::core::Status) -> bool {
 
 /// Adds a description of the request to errors of the Kubernetes client.
 pub trait ErrorContext<T> {
-    /// Converts the error; `what` describes the request, such as `reading node n1`.
+    /// Converts an error of the Kubernetes client; `what` describes the request, such as `reading node n1`.
     ///
     /// # Errors
     /// If the result is an error.

@@ -139,7 +139,7 @@ async fn exchange(
             token,
         })
     };
-    // hyper transfers data only while the connection is polled.
+    // hyper transfers data only while the connection is polled, so poll it together with the response.
     let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
     tokio::select! {
         response = &mut response => response,

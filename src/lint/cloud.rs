@@ -23,7 +23,7 @@ pub(crate) struct Cloud<'a> {
 }
 
 impl<'a> Cloud<'a> {
-    /// Combines a spec with its facts and its resolved layers.
+    /// Creates a cloud from a spec, its facts and its resolved layers.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
@@ -41,7 +41,8 @@ impl<'a> Cloud<'a> {
         &self.facts.cluster_info
     }
 
-    /// Returns the service and name of the credential with this value; `None` if several have it, as in adopted clouds.
+    /// Returns the service and name of the credential with this value; `None` if no credential has it, or if several
+    /// have it, as in adopted clouds.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
@@ -90,7 +91,7 @@ impl<'a> Cloud<'a> {
 
     /// Returns the prefix for a message about a value of a release.
     ///
-    /// It contains the path, or is empty if the field of the finding names the path.
+    /// The prefix contains the path; it is empty if the field of the finding already ends with the path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -191,7 +192,7 @@ pub(crate) fn user_field(origin: &Origin) -> Option<String> {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
             Some(field.clone())
         }
-        // The origin has the form `Secret nova-values, key values.yaml
+        // Take the field in parentheses at the end of the origin: `Secret nova-values, key values.yaml
         // (spec.services.nova.releases.nova.valuesFrom[0])`.
         Origin::Object(object) => {
             let field = object.rsplit_once('(').map_or(object.as_str(), |(_, field)| field.trim_end_matches(')'));

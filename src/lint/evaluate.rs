@@ -98,7 +98,7 @@ impl<'a> Input<'a> {
         let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
-            // In a cluster, a missing object only blocks its releases until it exists. Offline it is a finding.
+            // Offline, a missing object is a finding, too. In a cluster, it only blocks its releases until it exists.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;

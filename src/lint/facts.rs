@@ -69,10 +69,10 @@ pub(crate) fn facts(
     facts
 }
 
-/// Returns what the Secret that the spec references says about Ceph; `None` if the cloud uses no Ceph.
+/// Returns the settings of Ceph from the Secret that the spec references; `None` if the cloud uses no Ceph.
 ///
-/// If the spec references no Secret, or the manifests lack it, returns a placeholder. Its object gateway has the public
-/// address that the spec sets.
+/// If the spec references no Secret, or the manifests lack that Secret, returns example settings as a placeholder, with
+/// the public address that the spec sets for the object gateway.
 fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();
@@ -93,9 +93,9 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that a user sees as values, one sentence each.
+/// Describes the placeholders that a user sees among the values, one sentence each.
 ///
-/// Credentials are not among them, because commands redact their values.
+/// Placeholders of credentials are not among them, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     let Some(storage) = storage else { return Vec::new() };

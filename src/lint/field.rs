@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Puts the keys of a field that contain dots in quotes. The keys of `object` tell where each key of the field ends.
+/// Puts each key that contains a dot in quotes. The keys in `object` show where each key of the field ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));
@@ -56,7 +56,7 @@ pub fn keys_of_field(field: &str) -> Vec<String> {
         if !key.is_empty() {
             keys.push(key.to_owned());
         }
-        // Text after a blank is an explanation: `spec.services (release nova)`.
+        // Ignore text after a blank, which explains the field: `spec.services (release nova)`.
         if after.starts_with(' ') {
             break;
         }

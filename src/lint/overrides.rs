@@ -33,7 +33,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Releases without a layer of the user or of an addition are skipped, which saves loading the keys of their charts.
+    // Skip releases without a layer of the user or of an addition, which saves loading the keys of their charts.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -56,7 +56,8 @@ fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warning
     if entries.is_empty() {
         return;
     }
-    // Leaves out the layer that contains all entries of `spec.nodes.overrides` at once, in the form of the chart.
+    // The layer of this origin contains all entries of `spec.nodes.overrides` at once, in the form that the chart
+    // reads. It is left out, because each entry is checked by itself.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

@@ -1,13 +1,14 @@
 //! The controller of NodeMaintenance resources. Module with I/O.
 //!
 //! ```text
-//! observe   reads the node, its pods, their budgets, nova and neutron        execute   executes one action
+//! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
 //! ```
 //!
 //! Each pass reads the state that it needs, and executes actions one after another, each after a new decision. Between
-//! passes only the refused migrations and the last failure of a maintenance are kept. Nova is queried while a
-//! maintenance waits for a change that only nova reports, and once a minute while a compute node is ready to drain.
-//! Errors are logged, counted and written to the status of the maintenance; other maintenances continue.
+//! passes the controller keeps only the refused migrations and the last failure of each maintenance. The controller
+//! queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a compute node
+//! is ready to drain. It logs and counts an error and writes it to the status of the maintenance; other maintenances
+//! continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -50,7 +51,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// The maximum number of actions per pass.
 const MAX_ACTIONS: usize = 16;
 
-/// What every pass of the controller uses.
+/// The controller of NodeMaintenance resources, with the clients and the state that every pass uses.
 struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
@@ -64,11 +65,11 @@ struct MaintenanceController {
     states: Mutex<BTreeMap<String, State>>,
 }
 
-/// What the controller keeps about a maintenance between passes. If a restart loses it, a failed action is only tried
-/// again earlier.
+/// What the controller keeps about a maintenance between passes. If a restart loses this state, the controller only
+/// repeats a failed action or a refused migration earlier.
 #[derive(Default)]
 struct State {
-    /// The UUIDs of the instances that nova refuses to migrate, each with nova's message.
+    /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
     refused_migrations: BTreeMap<String, String>,
     /// The last action, if it failed.
     failure: Option<Failure>,
@@ -78,16 +79,16 @@ struct State {
 struct Failure {
     /// The text of the error.
     message: String,
-    /// When the action is tried again, unless a person changes the resource before.
+    /// When the controller tries the action again, unless a person changes the resource earlier.
     until: Timestamp,
     /// How often the action has failed in a row.
     count: u32,
-    /// What the person had set in the resource when the action failed.
+    /// What a person had set in the resource when the action failed.
     input: Input,
 }
 
-/// What a person changes in a resource: its generation, whether it is being deleted, and whether it has the annotation
-/// that requests a retry.
+/// What a person can change in a resource to have a failed action tried again at once: its generation, its deletion,
+/// and the annotation that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -97,8 +98,8 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 
 /// Runs the controller until `stop`, then completes the current pass.
 ///
-/// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. Its
-/// default is [`REQUEUE_DELAY`].
+/// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
+/// operator passes [`REQUEUE_DELAY`] by default.
 pub async fn run(
     client: Client,
     operator: Arc<dyn Operator>,
@@ -154,8 +155,8 @@ async fn reconcile(
     let name = maintenance.name_any();
     let mut states = this.states.lock().await;
     let setting = this.operator.setting();
-    // A failed action is not tried again before its backoff ends. The pass that failed wrote the status, which triggers
-    // this pass.
+    // The write of a failure into the status triggers another pass at once. That pass must not repeat the failed action
+    // before its backoff ends.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
         failure.filter(|failure| failure.input == input_of(&maintenance) && failure.until > Timestamp::now())
@@ -218,7 +219,7 @@ impl State {
 impl MaintenanceController {
     /// Observes the cluster and decides what the maintenance does next.
     ///
-    /// Returns `None` if nothing is left to do until a watch reports a change.
+    /// Returns `None` if a pass has nothing to do until a watch reports a change.
     async fn decide(
         &self,
         maintenance: &NodeMaintenance,
@@ -256,7 +257,7 @@ impl MaintenanceController {
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
     }
 
-    /// Returns when the next pass follows if nothing changes.
+    /// Returns kube's action with the time of the next pass, which follows even if nothing changes.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
         let delay = decision.requeue.map(|delay| match delay {
             RequeueDelay::Soon => self.short_delay(),

@@ -10,7 +10,8 @@
 //!
 //! Pure module (no I/O). The next action follows from the observed state: the compute service with its
 //! `disabled_reason`, the instances on the host, and our annotation on the node. A maintenance therefore continues
-//! after a restart of the operator. A compute service or node that someone else disabled or cordoned is left unchanged.
+//! after a restart of the operator. A maintenance neither enables a compute service that someone else disabled nor
+//! uncordons a node that someone else cordoned.
 
 mod agents;
 mod drain;
@@ -49,7 +50,7 @@ pub(crate) struct Snapshot<'a> {
     pub retry: bool,
     /// The cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
-    /// What the controller has observed about the node and its surroundings.
+    /// The state of the node, its pods, its compute host and the other maintenances, as the controller observed it.
     pub observed: &'a ObservedState,
     /// The current time.
     pub now: Timestamp,
@@ -60,11 +61,12 @@ pub(crate) struct Snapshot<'a> {
 pub(crate) enum Action {
     /// Add our finalizer to the resource, which starts the maintenance.
     AddFinalizer,
-    /// Disable the compute service in nova, so that the scheduler places no new instances on the node.
+    /// Disable the compute service in Nova, so that the scheduler places no new instances on the node.
     Disable {
-        /// The UUID of the compute service in nova.
+        /// The UUID of the compute service in Nova.
         id: String,
-        /// The reason stored in nova, which contains our mark.
+        /// The reason that Nova stores with the disabled service. It begins with our mark, by which later passes
+        /// recognize that this maintenance disabled the service.
         reason: String,
     },
     /// Live-migrate the instances with these UUIDs.
@@ -75,16 +77,16 @@ pub(crate) enum Action {
     Cordon,
     /// Uncordon the node, and remove our annotation.
     Uncordon,
-    /// Enable the compute service in nova.
+    /// Enable the compute service in Nova.
     Enable {
-        /// The UUID of the compute service in nova.
+        /// The UUID of the compute service in Nova.
         id: String,
     },
     /// Remove our finalizer from the resource, because the maintenance has returned its node.
     RemoveFinalizer,
 }
 
-/// How soon a maintenance is reconciled again while it waits for a change that no watch reports, such as one in nova.
+/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as one in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
     /// In two seconds or less, because a migration is in progress.
@@ -100,15 +102,17 @@ pub(crate) struct Decision {
     pub action: Option<Action>,
     /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// The time of the next pass, if the window then begins or ends, or nova must be queried again.
+    /// The time of the next pass: the window begins or ends at that time, or Nova must be queried again; `None` if the
+    /// maintenance waits for no such time.
     pub requeue_at: Option<Timestamp>,
     /// The status to write before the action.
     pub status: NodeMaintenanceStatus,
 }
 
-/// How often nova is queried about a node that is ready to drain.
+/// How often the controller queries Nova about a node that is ready to drain.
 ///
-/// Someone may have enabled its compute service or forced an instance onto it.
+/// The queries continue because a person may enable the compute service of the node, or force an instance onto the
+/// node, at any time.
 const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
 /// The result of one step of a maintenance.
@@ -147,9 +151,10 @@ impl Snapshot<'_> {
         self.is_settled() && !self.is_known_compute()
     }
 
-    /// Returns when to query nova next; `None` if it must be queried now.
+    /// Returns the time at which to query Nova next; `None` if the pass must query Nova now.
     ///
-    /// While the node is ready to drain, nova is queried once a minute. Before that, it is queried in every pass.
+    /// While the node is ready to drain, the controller queries Nova once a minute. Before that, each pass queries
+    /// Nova.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
@@ -161,22 +166,22 @@ impl Snapshot<'_> {
         known && !self.deleting && self.is_ready() && self.is_node_cordoned()
     }
 
-    /// Whether the decision may need a query of nova.
+    /// Whether the decision may need a query of Nova.
     ///
-    /// Only a maintenance that never started and returns its node needs none. One that has started must ask nova
-    /// whether it disabled the compute service.
+    /// Only a maintenance that never started and returns its node needs none. A maintenance that has started must ask
+    /// Nova whether it disabled the compute service.
     pub(crate) fn needs_nova(&self) -> bool {
         !self.is_returning() || self.started
     }
 
-    /// Whether nova has reported a compute service for the node in an earlier pass. Nova may be unreachable now.
+    /// Whether Nova has reported a compute service for the node in an earlier pass. Nova may be unreachable now.
     pub(crate) fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether the maintenance may start, apart from conditions that depend on nova.
+    /// Whether the maintenance may start, as far as that does not depend on Nova.
     ///
-    /// Nova is queried only if this is true.
+    /// The controller queries Nova only if this is true.
     pub(crate) fn may_start(&self) -> bool {
         !matches!(turn::check_turn(self), StepResult::Wait(..))
     }
@@ -186,7 +191,7 @@ impl Snapshot<'_> {
         late && !self.was_ready()
     }
 
-    /// Whether the node was ready to drain at any time. Someone may have begun to drain it since then.
+    /// Whether the node was ready to drain in any earlier pass. Someone may have begun to drain it since then.
     fn was_ready(&self) -> bool {
         self.status.ready_since.is_some() || self.is_ready()
     }
@@ -206,26 +211,28 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether a step was or may have been executed: the status is written before each action.
+    /// Whether this maintenance has executed a step, or may have: before it executes an action, its status shows the
+    /// step as active.
     fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }
 
     /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // The status is written before the finalizer, so that a maintenance with our finalizer but without steps has
-        // lost its status.
+        // A maintenance gets its status before its finalizer. If it has our finalizer but no steps, its status was
+        // lost.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }
 
-    /// Returns the reason that nova stores with the disabled compute service. It begins with our mark.
+    /// Returns the reason that Nova stores with the disabled compute service. It begins with our mark, which names the
+    /// maintenance.
     fn disabled_reason(&self) -> String {
         let mark = format!("osdpl: maintenance {}", self.name);
         if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }
     }
 
-    /// Whether a `disabled_reason` in nova begins with the mark of this maintenance.
+    /// Whether the reason that Nova stores with a disabled compute service begins with the mark of this maintenance.
     fn is_ours(&self, reason: Option<&str>) -> bool {
         let rest = reason.and_then(|reason| reason.strip_prefix("osdpl: maintenance ")?.strip_prefix(self.name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

@@ -41,7 +41,7 @@ impl Cluster {
         self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
     }
 
-    /// Adds or removes our finalizer. Fails if someone changed the resource since it was read.
+    /// Adds our finalizer if `present`, else removes it. Fails if someone changed the resource since it was read.
     pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
         let mut finalizers = maintenance.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
@@ -90,9 +90,9 @@ impl Cluster {
         api.get_opt(name).await.with_context(|| format!("reading node {name}"))
     }
 
-    /// Cordons a node for the maintenance `by`; uncordons it if `by` is `None`.
+    /// Cordons a node for the maintenance named `by`; uncordons it if `by` is `None`.
     ///
-    /// Fails if someone changed the node since it was read, because they may have cordoned it.
+    /// Fails if someone changed the node since it was read, because that person may have cordoned it.
     pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let name = node.name_any();

@@ -1,10 +1,10 @@
 //! Maintenance of nodes: the controller of NodeMaintenance resources, and the client of the cloud's own APIs.
 //!
 //! ```text
-//! controller   observes the node, nova and neutron; executes actions one after another, each after a new decision
+//! controller   observes the node, Nova and Neutron; executes actions one after another, each after a new decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
-//! openstack    requests to keystone, nova and neutron
+//! openstack    requests to Keystone, Nova and Neutron
 //! ```
 //!
 //! The controller needs the operator only for what the trait [`Operator`] lists.
@@ -33,13 +33,13 @@ pub trait Operator: Send + Sync {
     /// Waits until the operator has observed the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
-    /// Returns the cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
+    /// Returns the cloud's settings for maintenance; `None` until the operator has read the OpenStackDeployment.
     fn setting(&self) -> Option<Arc<CloudSettings>>;
 
     /// Returns a stream with an item for each change of workloads, pods, nodes or the settings.
     fn changes(&self) -> BoxStream<'static, ()>;
 
-    /// Returns the nodes of the cluster by name; `None` if they may not be listed.
+    /// Returns the nodes of the cluster by name; `None` if the operator lacks the permission to list nodes.
     fn nodes(&self) -> Option<Arc<BTreeMap<String, Node>>>;
 
     /// Returns the node selectors of a component's workloads, each as `key=value` pairs separated by commas.

@@ -12,15 +12,15 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before its expiry a token is renewed, so that it is valid until the response arrives.
+/// How long before its expiry the client replaces a token, so that the token stays valid until the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
-/// How long a token is used if Keystone's response does not say when it expires.
+/// How long the client uses a token if Keystone's response does not say when it expires.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
 /// How long the client waits for a response.
 ///
-/// It is longer than the timeout of probes, because a list of hundreds of instances takes long, and nova forwards some
+/// It is longer than the timeout of probes, because a list of hundreds of instances takes long, and Nova forwards some
 /// changes to the compute host (`rpc_response_timeout` is 60 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
@@ -31,7 +31,7 @@ const NOT_ACCEPTABLE: u16 = 406;
 /// The request header with the token (Identity API v3).
 const TOKEN_HEADER: &str = "X-Auth-Token";
 
-/// A login at Keystone, which several calls use.
+/// A login at Keystone, whose token several calls use.
 struct Session {
     access: Access,
     token: Token,
@@ -61,8 +61,8 @@ impl OpenStackClient {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
         match self.send(url, call, &headers(call.api, &token)).await {
-            // Keystone may have revoked the token, or another version of Nova may have replaced the one that was
-            // checked. Log in again, and try once more.
+            // Keystone may have revoked the token, or Nova may have been upgraded since this session checked its
+            // version. Log in again, which repeats the check, and try once more.
             Err(Error::Refused { code: UNAUTHORIZED | NOT_ACCEPTABLE, .. }) => {
                 self.drop_session(&token).await;
                 let token = self.token(access, call.api).await?;
@@ -104,8 +104,9 @@ impl OpenStackClient {
 
     /// Deletes a host from Neutron and Nova, with the nova-compute `id`; returns the number of its Neutron agents.
     ///
-    /// The compute service in Nova is deleted last, so that a host that was only partly deleted is found again. Nova
-    /// refuses this while the host has instances. Objects that do not exist count as deleted.
+    /// The compute service in Nova is deleted last, so that the next query still finds a host that was only partly
+    /// deleted. Nova refuses to delete the service while the host has instances. Objects that do not exist count as
+    /// deleted.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -180,8 +181,8 @@ impl OpenStackClient {
                 call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
             }
             ProbeResponse::Status { code, text, body, .. } => {
-                // The body becomes part of an error message. A proxy may repeat the request headers with the token in
-                // it.
+                // The body becomes part of an error message, and a proxy may repeat the request headers in it. Remove
+                // the token.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));

@@ -87,7 +87,8 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that reads and writes, and also uses `client` for evictions.
+    /// Creates a client that reads and writes. It also uses `client` for evictions, unless
+    /// [`Self::with_eviction_client`] replaces that.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());
@@ -96,8 +97,8 @@ impl Cluster {
 
     /// Uses another Kubernetes client for evictions.
     ///
-    /// It must not retry requests that fail with "too many requests": with this error the API server reports that a
-    /// `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
+    /// The given client must not retry requests that fail with "too many requests": with this error the API server
+    /// reports that a `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }

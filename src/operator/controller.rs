@@ -59,7 +59,7 @@ const NEXT_PASS: Duration = Duration::from_millis(5);
 /// The delay until the next pass after a pass failed.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay until a pass that is due at a given time.
+/// The minimum delay until the next pass, even if the pass is already due.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
@@ -68,13 +68,13 @@ pub struct Context {
     pub cluster: Cluster,
     /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
-    /// The metrics.
+    /// The operator's metrics.
     pub metrics: Metrics,
     catalog: CatalogHandle,
     runner: Runner,
     inputs: ObjectWatches,
     charts: ChartSource,
-    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
+    /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// What passes keep for later ones; see [`Memory`] for what a restart loses. A pass holds the lock until it ends,
     /// so that passes run one at a time.
@@ -90,7 +90,8 @@ pub struct Context {
     /// The resources whose last pass failed, with the time of the first failure: the status reports only failures that
     /// last. After a restart, this time begins anew.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
-    /// The UIDs of resources whose finalizer this process has removed, because the watch may still list them with it.
+    /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
+    /// its finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
     /// Triggers a pass of every resource.
     trigger: Arc<Notify>,
@@ -108,11 +109,11 @@ pub struct Parts {
     pub runner: Runner,
     /// The source of the releases' charts.
     pub charts: ChartSource,
-    /// Sends the known secrets to the tasks that read logs, so that they remove the secrets.
+    /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// The metrics.
+    /// The operator's metrics.
     pub metrics: Metrics,
-    /// The secret texts that the cluster contains when the operator starts.
+    /// The secret texts that the operator found in the cluster when it started.
     pub secrets: BTreeSet<String>,
 }
 
@@ -198,7 +199,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // The additions to the catalogue are not listed yet. The end of the list triggers a pass.
+        // The watch has not listed the additions to the catalogue yet. It triggers a pass when it has.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;

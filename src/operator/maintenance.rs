@@ -1,4 +1,5 @@
-//! Connects the controller of NodeMaintenance resources to the operator.
+//! Gives the controller of NodeMaintenance resources what it needs from the operator: observations, settings and
+//! metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -62,22 +62,22 @@ const RESTART: Duration = Duration::from_secs(2);
 /// stops reporting, Kubernetes itself waits some 50 s before it marks the node (`node-monitor-grace-period`).
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// Returns whether the operator process with this identity is alive.
+/// A function that returns whether the operator process with this identity is alive.
 ///
-/// A pending release record of a live process is not unlocked. The tasks call the function from async code, so it must
-/// not block for long.
+/// osdpl does not unlock a pending release record of a live process. The tasks call the function from async code, so it
+/// must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
-/// The settings of the tasks.
+/// The settings with which the tasks start.
 #[derive(Clone)]
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
     /// Checks whether the operator process that made a release record is alive.
     pub liveness: LivenessCheck,
-    /// The kinds, by plural name, that the operator may not read.
+    /// The kinds, by plural name, that the operator lacks the permission to read.
     ///
-    /// They are not watched, and the status does not report problems of such objects.
+    /// The tasks do not watch objects of these kinds, and the status does not report problems of such objects.
     pub unreadable_kinds: BTreeSet<&'static str>,
     /// The latest scrubber, which removes secrets from logs and from helm's messages.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
@@ -154,7 +154,7 @@ impl Tasks {
     /// these.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
-        // Waiting fails only if a task drops its sender. The tasks live as long as `self`.
+        // Ignore the results: waiting fails only if a task drops its sender, and the tasks live as long as `self`.
         let _ = releases.wait_for(Option::is_some).await;
         let _ = health.wait_for(Option::is_some).await;
         let _ = drift.wait_for(Option::is_some).await;
@@ -195,7 +195,8 @@ impl Tasks {
 
     /// Replaces the query about Nova's hosts; `None` stops the queries.
     ///
-    /// The task gets the query without the removed nodes, until [`Tasks::forget_hosts`] names these nodes.
+    /// Of the nodes that the query declares as removed, the task gets only those that [`Tasks::forget_hosts`] has
+    /// named. It deletes no other hosts.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -205,16 +206,17 @@ impl Tasks {
         replace(&self.host_query, query);
     }
 
-    /// Lets the task delete the hosts of these nodes from Nova and Neutron.
+    /// Allows the task to delete the hosts of these nodes from Nova and Neutron.
     ///
-    /// The task retries as long as the query names the nodes. Its next observation contains the result.
+    /// The task retries as long as its query declares the nodes as removed. Its next observation contains the result.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect();
         replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 
-    /// Replaces the set of DaemonSets whose pods are watched during a rollout. Without DaemonSets, nothing is watched.
+    /// Replaces the set of DaemonSets whose pods the task watches during a rollout. Without DaemonSets, the task
+    /// watches nothing.
     pub(crate) fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
         replace(&self.rollout_targets, targets);
     }

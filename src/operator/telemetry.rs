@@ -1,4 +1,4 @@
-//! Logs and metrics.
+//! Starts the operator's log, and collects its metrics.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,7 +62,7 @@ struct Inner {
     ready: AtomicBool,
 }
 
-/// The state of each cloud by name. The metrics of clouds are computed when Prometheus reads them.
+/// The state of each cloud by name, from which the metrics of clouds are computed when Prometheus reads them.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
@@ -125,7 +125,7 @@ fn encode_counters(
     Ok(())
 }
 
-/// What the metrics say about one cloud.
+/// The numbers that the metrics publish about one cloud.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CloudState {
     /// Whether the cloud is Ready.
@@ -218,7 +218,7 @@ impl Metrics {
         self.0.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the probe `/readyz` succeeds.
+    /// Whether the probe `/readyz` currently succeeds.
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Relaxed)
     }

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Runner;
 use crate::telemetry::Metrics;
 
-/// Listens on the address. The operator calls this before it reads the catalogue or connects to the cluster.
+/// Listens on the address for probes and metrics. The operator calls this before it reads the catalogue or connects to
+/// the cluster.
 ///
 /// # Errors
 /// If the address cannot be listened on.
@@ -26,7 +27,7 @@ pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Serves requests until `stop`.
+/// Serves the probes and the metrics until `stop`.
 ///
 /// # Errors
 /// If serving fails.

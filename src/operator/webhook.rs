@@ -50,13 +50,15 @@ const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 /// A catalogue, and the findings about the additions to it.
 pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
-/// Returns the catalogue for resources of a namespace, once the additions in that namespace were read.
+/// A function that returns the catalogue for the resources of a namespace, once the operator has read the additions in
+/// that namespace.
 pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long a review waits for the observation of the cluster. Then it skips the checks that need one.
+/// How long a review waits for the observation of the cluster. After that, it skips the checks that need the
+/// observation.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Returns what the operator currently knows about the cluster that a spec is for.
+/// A function that returns what the operator currently knows about the cluster for which a spec is written.
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
@@ -65,7 +67,7 @@ pub type ClusterInfoOf =
 pub struct Sources {
     /// Returns the catalogue for a namespace.
     pub catalog_of: CatalogOf,
-    /// Returns what is known about the cluster.
+    /// Returns what the operator knows about the cluster.
     pub cluster_info_of: ClusterInfoOf,
 }
 
@@ -109,7 +111,7 @@ impl Reviewer {
     /// If the operator has not read the additions to the catalogue in time.
     async fn review(&self, review: &Value) -> Result<Value, &'static str> {
         let Sources { catalog_of, cluster_info_of } = &self.known;
-        // The resource may be the first one of its namespace. No pass has read the additions in that namespace then.
+        // Wait for the additions in the namespace. If the resource is the first one there, no pass has read them yet.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
         let (catalog, findings) =
@@ -131,7 +133,8 @@ impl Reviewer {
     }
 }
 
-/// Adds the findings about the catalogue to a response, before its other warnings, which they may have caused.
+/// Adds the findings about the catalogue to a response. They precede its other warnings, which may only follow from
+/// them.
 fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
     if !findings.is_empty() {
         let warnings = &mut response["response"]["warnings"];
@@ -168,7 +171,7 @@ mod tests {
         response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Responds to a review of a spec with these additional fields.
+    /// Responds to a review of a spec that contains these additional fields.
     async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},

@@ -23,9 +23,9 @@ struct CoupledValue {
     is_secret: bool,
 }
 
-/// Returns all contradictions that overrides cause.
+/// Returns a finding for each contradiction between coupled values that an override causes.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    // Only values of users and of additions are reported: without their layers there is nothing to compare.
+    // Skip a cloud without layers of the user or of an addition: only their values are reported.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
@@ -55,13 +55,13 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
 
 /// Returns the coupled values of a server and its clients.
 ///
-/// If the user or an addition overrides one of them, the chart's default stands for each value that is not set.
+/// If the user or an addition overrides one of these values, each unset value counts with the chart's default.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
-        // `values/couplings.yaml` names only the shared server. The coupling applies to servers of single releases,
-        // too.
+        // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. For releases with a server of their
+        // own, the coupling applies to that server instead.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -135,8 +135,8 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
             Some(_) => continue,
             None => {
-                // Of two overrides that contradict each other, only the one with the lower location is reported.
-                // Locations of the user's values are lower than those of additions.
+                // Of two overrides that contradict each other, report only the one whose location sorts first. The
+                // user's values sort before those of additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };
@@ -148,7 +148,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
         let prefix = location.message_prefix(&own.release);
         let message =
             format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        // The key contains the release, because one location in an addition may set values of several releases.
+        // One location in an addition may set values of several releases, each of which gets a finding of its own.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found
             .entry((location, release))

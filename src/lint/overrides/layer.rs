@@ -84,7 +84,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough.
+            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough: do not
+            // report that the entry removes nothing.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -96,8 +97,8 @@ impl LayerCheck<'_> {
     /// Whether to report a warning.
     ///
     /// Some warnings about values without effect are left out. A value of an addition to the catalogue may have an
-    /// effect in other clouds. An entry of `spec.nodes.overrides` may keep another entry, with another value, from a
-    /// node.
+    /// effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect where another entry
+    /// sets another value: of the entries that match a node, only one applies.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -170,7 +171,7 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Reports a value that is the chart's default, unless a layer below removes that.
+    /// Reports a value that equals the chart's default, unless a layer below removes this default.
     fn chart_default(&self, path: &Path, value: &Value) -> Option<Warning> {
         let is_kept = |parent: Path| get(self.below, &parent).is_none_or(Value::is_object);
         let default = self.release.chart_keys?.find(path.keys())?;
@@ -188,7 +189,7 @@ impl LayerCheck<'_> {
 
     /// Reports a value that replaces a credential at one path, while other values still contain the original one.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
-        // A URL replaces the whole connection to a server, not only the credential in it.
+        // Ignore a URL: it replaces the whole connection to a server on purpose, not only the credential in the URL.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
         let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
@@ -215,7 +216,7 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Reports a map that replaces a value of another type.
+    /// Reports a map that replaces a value that is not a map.
     fn replaced_by_map(&self, path: &Path) -> Option<Warning> {
         let value = get(&self.layer.values, path)?;
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
@@ -235,7 +236,7 @@ impl LayerCheck<'_> {
         (!(has_chart_type && has_wrong_type() && is_checked())).then_some(current)
     }
 
-    /// Reports a null that removes nothing, or a whole map.
+    /// Reports a null that has nothing to remove, or that removes a whole map of the chart.
     fn null(&self, path: &Path, value: &Value) -> Option<Warning> {
         let chart_keys = self.release.chart_keys?;
         if value.is_null()
@@ -243,7 +244,8 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // The rule `unknown-key` reports unknown top-level keys; `is_for_release` drops this warning about them.
+        // The rule `unknown-key` reports a null at an unknown top-level key. `is_for_release` then drops the warning
+        // made here.
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =
@@ -265,7 +267,7 @@ impl LayerCheck<'_> {
 
     /// Reports a list that replaces one of a layer below or of the chart and drops entries.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // A list of access modes replaces another one on purpose: the modes are alternatives.
+        // Ignore a list of access modes: its entries are alternatives, so that replacing the list is intended.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

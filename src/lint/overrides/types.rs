@@ -1,4 +1,4 @@
-//! Checks whether values have the type of those that they replace.
+//! Checks whether each value has the type of the value that it replaces.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn check_type(
     let source = if replaced.is_some() { "the layers below give" } else { "the chart has" };
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
     if before == KeyType::Number && !is_file && is_word(value) {
-        // The message omits the value, which may come from a Secret.
+        // The value may come from a Secret, so the message omits it.
         let message = format!("is a text where {source} a number; write a number");
         return Some(Warning { kind: TYPE_CHANGED, message });
     }
@@ -51,7 +51,8 @@ pub(super) fn check_type(
     Some(Warning { kind: TYPE_CHANGED, message })
 }
 
-/// Reports a null that removes a map of the chart with all its keys. Sections of configuration files may be removed.
+/// Reports a null that removes a map of the chart with all its keys, unless the map is a section of a configuration
+/// file.
 pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
     let keys = path.keys();
     let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;

@@ -36,7 +36,8 @@ struct Entry {
 }
 
 impl Warnings {
-    /// Adds the result of checking a value for one of the releases that get it; `warning` is `None` if it is correct.
+    /// Adds the result of checking a value for one of the releases that get the value; `warning` is `None` if the check
+    /// found nothing.
     pub fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
         let entry = self.0.entry(location).or_default();
         entry.releases.insert(release.to_owned());
@@ -45,7 +46,7 @@ impl Warnings {
         }
     }
 
-    /// Returns one finding for each location and kind.
+    /// Returns one finding for each location and each kind of warning about it.
     pub fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (location, Entry { releases, by_kind }) in self.0 {

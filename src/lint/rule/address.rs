@@ -41,7 +41,7 @@ pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !networks(&spec.features).is_empty()
 }
 
-/// A string value of the features.
+/// A string value in the features of a spec.
 struct Text<'a> {
     field: String,
     value: &'a str,
@@ -66,7 +66,7 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 /// pod and Service networks.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
-    // If another finding is about the same field, such as that of a feature's own check, its message is more precise.
+    // A finding of the catalogue replaces the finding here about the same field, because its message is more precise.
     found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
     found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.cluster_info()));
@@ -76,8 +76,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Whether a field belongs to a map that takes any text, such as the options of a driver.
 ///
-/// In such a map a text that looks like an address may be a version number. Fields of unknown features count as
-/// free-form, too: another finding reports the unknown feature.
+/// In such a map a text that looks like an address may be a version number. A field of an unknown feature counts as
+/// free-form, too, because another finding reports the unknown feature.
 fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
@@ -162,11 +162,11 @@ fn problem(text: &str) -> Option<String> {
 /// Reports overlapping networks.
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is a warning: a cloud may have run with it for years, if its pods need no address of the overlapped
-/// network.
+/// of the cluster is a warning: a cloud may have run with such an overlap for years, if its pods need no address of the
+/// overlapped network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
-    // A refused feature is missing in `features`. Its networks are checked as the user wrote them.
+    // `features` lacks a feature that the schema refuses. Check the networks of such a feature as the user wrote them.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

@@ -33,9 +33,10 @@ pub struct CertificateCheck {
 }
 
 impl CertificateCheck {
-    /// Returns the problems at this time. Never contains private key data.
+    /// Returns the problems of the certificate at this time. Never contains private key data.
     ///
-    /// The text of a message does not contain `now`: a problem that lasts keeps its text and is not reported again.
+    /// The text of a problem does not contain `now`, so that a lasting problem keeps its text and is reported only
+    /// once.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -52,7 +53,7 @@ impl CertificateCheck {
         self.problems.iter().cloned().chain(not_yet_valid).chain(expired).collect()
     }
 
-    /// Returns the problems at the time `now`; without it, only the problems other than expiry.
+    /// Returns the problems of the certificate at the time `now`; without `now`, only the problems other than expiry.
     fn problems_at(&self, now: Option<Timestamp>) -> Vec<String> {
         now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }
@@ -67,7 +68,8 @@ impl CertificateCheck {
 
 /// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
 ///
-/// `namespace` is that of the cloud, which manifests without a namespace get. Expiry is checked only if `now` is given.
+/// `namespace` is the namespace of the cloud, in which manifests without a namespace are created. Expiry is checked
+/// only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,
@@ -122,7 +124,8 @@ fn check_endpoint(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
-    // The charts create the TLS Secret only if the values set both, so that one without the other is a problem.
+    // The charts create the TLS Secret only if the values set both the certificate and its key. One without the other
+    // is a problem.
     let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
@@ -180,7 +183,7 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         check.problems.extend(chain.host_problem(&certificate.hosts));
         check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // One valid CA is enough: while a CA is replaced, the Secret contains the old one and its successor.
+    // One valid CA is enough: during the replacement of a CA, the Secret contains the old CA and the new one.
     let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
     let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
     for ((from, until), name) in validities {

@@ -35,7 +35,8 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and those in the user's values.
+/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and the fields of the user's
+/// values that name a class.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -58,7 +59,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether a layer that is not the user's sets this class, which is that of the spec, for any release.
+/// Whether any release gets this class, the one of `spec.storageClass`, from a layer that is not the user's.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -67,7 +68,7 @@ fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-/// Returns the message for a class that does not exist.
+/// Returns the message about a requested class that does not exist; `None` if the class exists.
 fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
@@ -89,15 +90,15 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether a release creates this claim, and pods on several nodes mount its volume.
+/// Whether a release creates this claim so that pods on several nodes mount its volume.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // A condition that reads an unset value can't be evaluated. The chart's default holds, which does not share the
-    // claim.
+    // A condition that reads an unset value can't be evaluated. The default of the chart applies, with which pods of
+    // several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

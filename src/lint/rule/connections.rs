@@ -17,7 +17,7 @@ const OPTION: &str = "max_connections";
 /// The defaults of a pool in oslo.db (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// Reports if the pools together need more connections than the database accepts.
+/// Returns a finding if all pools together need more connections than the database accepts.
 pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));

@@ -29,13 +29,13 @@ const SHOWN: usize = 3;
 /// The effect of having more servers than nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
-    /// No server starts.
+    /// No node has the label, so that no server starts.
     NoneStarts,
-    /// Some servers never start.
+    /// Each server needs a node of its own, so that some servers never start.
     SomeWait,
-    /// Some servers share a node, and losing it loses the majority.
+    /// Some servers share a node. If this node fails, the majority of the servers is lost.
     MajorityAtRisk,
-    /// Some servers share a node, so that the additional ones do not improve availability.
+    /// Some servers share a node and fail together, so that the additional servers do not improve availability.
     NoGain,
 }
 
@@ -57,7 +57,8 @@ struct Servers {
     count: u64,
 }
 
-/// Returns the labels whose nodes are counted for a spec: the charts' node selectors, and the labels of roles.
+/// Returns the labels whose nodes the operator must count to check a spec: the charts' node selectors, and the labels
+/// of roles.
 ///
 /// Pods that select nodes by another label are not checked.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
@@ -135,9 +136,9 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns the servers that the number at `path` configures, if they have too few nodes.
+/// Returns the servers that the number at `path` configures; `None` if they have enough nodes.
 ///
-/// `known` is their entry in the catalogue.
+/// `known` is the entry of these servers in the catalogue, if it has one.
 fn servers(
     cloud: &Cloud<'_>,
     (release, values): (&str, &Values),
@@ -169,7 +170,7 @@ fn servers(
     };
     let description =
         known.map_or_else(|| format!("pods of {name} of {release}"), |known| format!("{} ({release})", known.what));
-    // Without any labelled node the problem is the nodes' labels, not the number of servers.
+    // If no node has the label, name the field of the nodes' labels, not the field of the number of servers.
     let field = if nodes.count == 0 { ROLES_FIELD.to_owned() } else { cloud.field(release, path) };
     Some(Servers { field, label, nodes, effect, description, count })
 }

@@ -8,7 +8,7 @@ use osdpl_values::{Path, leaves_with_key};
 
 /// The five fields of a schedule: name, lowest number, highest number, and words that stand for numbers.
 ///
-/// They are those of robfig/cron's standard parser, which Kubernetes uses.
+/// The limits and words are those of the standard parser of robfig/cron, which Kubernetes uses.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
@@ -29,7 +29,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
             Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
         })
         .collect();
-    // If the schema of a feature already refuses the field, that finding says what is valid.
+    // The schema's finding about a field of a feature replaces the finding here, because it says what is valid.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
@@ -38,8 +38,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // A schedule that a feature sets in releases is reported once, at the field of the feature. A schedule
-            // common to several releases is reported once, too.
+            // Report a schedule that a feature sets in releases once, at the field of the feature. Report a schedule
+            // common to several releases once, too.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
@@ -88,7 +88,7 @@ fn schedule_problem(text: &str) -> Option<String> {
 fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&str])) -> Option<String> {
     let (span, step) = range.split_once('/').map_or((range, None), |(span, step)| (span, Some(step)));
     if step.is_some_and(|step| step.parse::<u32>().map_or(true, |step| step == 0)) {
-        return Some(format!("{range:?} of {name} has no step above 0"));
+        return Some(format!("the step of the range {range:?} of the field {name} must be a number above 0"));
     }
     if span == "*" || span == "?" {
         return None;
@@ -108,7 +108,7 @@ fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&st
     if from < least || to > most {
         return Some(format!("{name} must be from {least} to {most}, not {range:?}"));
     }
-    (from > to).then(|| format!("{range:?} of {name} ends before it begins"))
+    (from > to).then(|| format!("the range {range:?} of the field {name} ends before it begins"))
 }
 
 #[cfg(test)]
@@ -132,8 +132,8 @@ mod tests {
             ("0 0 0 * *", "day of the month must be from 1 to 31, not \"0\""),
             ("0 0 * 13 *", "month must be from 1 to 12, not \"13\""),
             ("0 0 * * 7", "day of the week must be from 0 to 6, not \"7\""),
-            ("*/0 * * * *", "\"*/0\" of minute has no step above 0"),
-            ("5-1 * * * *", "\"5-1\" of minute ends before it begins"),
+            ("*/0 * * * *", "the step of the range \"*/0\" of the field minute must be a number above 0"),
+            ("5-1 * * * *", "the range \"5-1\" of the field minute ends before it begins"),
             ("0 0 * * someday", "\"someday\" is not a valid day of the week"),
             ("@noon", "@noon is unknown; there are @yearly, @annually"),
             ("@every day", "\"day\" is not a duration such as 1h30m"),

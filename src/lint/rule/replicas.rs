@@ -17,7 +17,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Whether another finding reports the same value again.
+    /// Whether `other` reports the value that this finding already reports, so that it can be dropped.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }

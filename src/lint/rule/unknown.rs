@@ -19,7 +19,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
         for (location, layer) in own.chain(of_nodes) {
-            // A key common to several charts is reported once.
+            // Report a key common to several charts once.
             let is_reported =
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
@@ -35,10 +35,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns the finding for an unknown key.
+/// Returns the finding about an unknown key.
 ///
-/// Its field is that of the user's value. For a value of an addition to the catalogue, it is the field of the spec that
-/// selects the addition.
+/// The field of the finding is that of the user's value. If an addition to the catalogue sets the value, it is the
+/// field of the spec that selects the addition.
 fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
     if let Some(addition) = location.addition() {
         return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.message));

@@ -42,7 +42,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here.
+    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here. Skip the
+    // rule.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

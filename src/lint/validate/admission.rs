@@ -11,7 +11,8 @@ use osdpl_core::finding::{CATALOGUE, Finding};
 /// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
 const MAX_WARNINGS: usize = 8;
 
-/// The name of the rule about values. An addition to the catalogue may correct them, even if the spec does not name it.
+/// The name of the rule about values. An addition to the catalogue may correct the values that violate it, even if the
+/// spec does not name the addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -29,7 +30,7 @@ fn is_validated(request: &Value) -> bool {
 
 /// Returns the fields of presets that can't be combined with an earlier preset of the spec.
 ///
-/// No addition to the catalogue can resolve that.
+/// No addition to the catalogue can make such presets compatible.
 fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
     let later = find_excluded_presets(&presets, catalog).into_iter().map(|(later, ..)| later);

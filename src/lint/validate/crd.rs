@@ -13,9 +13,9 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
-/// The fields of a spec that select releases. If one of them can't be parsed, the other fields can't be checked.
+/// The fields of a spec that select releases. If one of them can't be parsed, no other field can be checked.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec that no finding about another field depends on.
+/// The fields of a spec that may be invalid without affecting findings about other fields.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
 /// The required field of a spec, without which no other field can be parsed.
 const RELEASE: &str = "openstackRelease";
@@ -24,7 +24,7 @@ const RELEASE: &str = "openstackRelease";
 pub(super) struct ValidFields {
     /// The spec without the fields that can't be parsed.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether no finding about these fields depends on a field that can't be parsed.
+    /// Whether all findings about `spec` are correct, because only [`INDEPENDENT`] fields are left out.
     pub(super) is_complete: bool,
 }
 
@@ -56,7 +56,7 @@ impl Schemas {
         }
     }
 
-    /// Returns what the API server would refuse of an object: its name, its fields and their values.
+    /// Returns a finding for everything in an object that the API server would refuse: metadata, fields and values.
     pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         let schema = self.of(kind);
         let mut found = fields::unknown_fields(schema, object);
@@ -67,7 +67,7 @@ impl Schemas {
         }
         let mut object = object.clone();
         let nulls = nulls::remove_nulls(schema, &mut object);
-        // Of a resource only `spec` is checked: the user writes it, and the operator writes `status`.
+        // Check only `spec` against the schema: the user writes it, and the operator writes `status`.
         let mut violations = schema::check(&schema["properties"]["spec"], &object["spec"], "spec");
         violations.retain(|violation| !found.iter().any(|known| fields::is_explained_by(violation, known)));
         found.extend(violations.into_iter().map(|violation| self.with_releases(violation)));
@@ -125,7 +125,7 @@ impl Schemas {
     }
 }
 
-/// Returns a finding if an object has another API version.
+/// Returns a finding if an object has no `apiVersion`, or another one than the CRDs define.
 fn check_version(kind: Kind, object: &Value) -> Option<Finding> {
     let version = &object["apiVersion"];
     let message = match version {

@@ -30,7 +30,8 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Adds a finding for each unknown field in a value, as far as the schema lists the fields.
+/// Adds a finding for each field in a value that the schema does not know. Maps whose fields the schema does not list
+/// are skipped.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -73,9 +74,9 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether a required field is missing only because the reference has the form that containers use.
+/// Whether `reported` explains why a required field is missing: the reference has the form that containers use.
 ///
-/// `reported` is a finding about that form, which is enough.
+/// Then the finding about the missing field is superfluous.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

@@ -53,14 +53,14 @@ impl ParsedDocument {
     }
 }
 
-/// Splits a file into its documents; empty ones are left out.
+/// Splits a file into its documents, and leaves out empty ones.
 pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // A marker is at the beginning of a line. Text after it must be a comment.
+        // The marker `---` counts only at the beginning of a line. After it, only a comment may follow.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {

@@ -27,7 +27,10 @@ impl Report {
     }
 }
 
-/// Returns the field of a ConfigMap in a document; `source` names the ConfigMap, as in `ConfigMap openstack/edge`.
+/// Returns the field of the document that contains the ConfigMap named `source`, such as `ConfigMap openstack/edge`;
+/// `None` if the document does not contain it.
+///
+/// The field is empty if the whole document is the ConfigMap.
 fn find_field(document: &Document, source: &str) -> Option<String> {
     let Content::Object(parsed) = &document.content else { return None };
     let (namespace, name) = source.strip_prefix("ConfigMap ")?.split_once('/')?;
@@ -52,24 +55,24 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Returns the key of the ConfigMap that a problem begins with, and the line in the text of that key.
+/// Returns the key of the ConfigMap with which the text of a problem begins, and the line in the value of that key.
 ///
-/// A problem looks like `key "presets.edge.yaml":3:5: …`.
+/// The text has the form `key "presets.edge.yaml":3:5: …`; the line is missing if the problem concerns the whole value.
 fn key(problem: &str) -> Option<(String, Option<u64>)> {
     let (key, rest) = problem.strip_prefix("key \"")?.split_once('"')?;
     let line = rest.strip_prefix(':').and_then(|rest| rest.split(':').next()?.parse().ok());
     Some((key.to_owned(), line))
 }
 
-/// Returns the line of the file that contains a field of the object at `parent`.
+/// Returns the line of the file at which `field` of the object at `parent` is.
 ///
-/// With `line_in_text`, and if the value of the field is a block of text, returns the line of the file for that line of
-/// the text.
+/// If the value of the field is a block of text and `line_in_text` is given, returns the line of the file that contains
+/// this line of the text.
 fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };
     let own = parsed.line(&format!("{parent}{dot}{field}"));
-    // A block of text begins on the line below its key.
+    // A block of text (`key: |`) begins on the line below its key, so that its first line is at the key's line plus 1.
     let key_line = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
     let is_block = key_line.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
     own + line_in_text.filter(|_| is_block).unwrap_or_default() + document.before

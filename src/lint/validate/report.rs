@@ -71,7 +71,7 @@ pub fn report(
     report
 }
 
-/// Returns the objects of a document.
+/// Returns the objects of a document, each with its field in the document; none if the document is not YAML.
 fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
         Content::Object(parsed) => kinds::objects(&parsed.value),
@@ -117,15 +117,16 @@ pub struct Argument<'a> {
 }
 
 impl Report {
-    /// Adds a finding if an argument contains no osdpl resource, and one for each of its unreadable files.
+    /// Adds a finding for each unreadable file of an argument, and one if the argument contains no osdpl resource.
     ///
-    /// A file may contain only Secrets and `ConfigMap`s if another file contains a resource, which can reference them.
+    /// A file with only Secrets and `ConfigMap`s is fine if another file contains a resource, which can reference them.
     pub fn check_argument(&mut self, argument: &Argument<'_>) {
         for (file, reason) in argument.unread {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // Invalid YAML is already an error if the file itself is an argument, or looks like an osdpl resource.
+        // The report already contains an error about invalid YAML if the file itself is an argument, or looks like an
+        // osdpl resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
@@ -158,7 +159,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
         (true, true) => "there is no .yaml, .yml or .json file with content".to_owned(),
         _ => describe_kinds(values),
     };
-    // Secrets and ConfigMaps are only validated together with a cloud that references them.
+    // Secrets and ConfigMaps are validated only together with a cloud that references them.
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let resource = if are_sources { "the resource in addition to this one" } else { "your resource" };
     format!(
@@ -253,7 +254,7 @@ impl Location<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let found: Vec<Finding> =
             kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
-        // An object that an osdpl resource references is checked together with the resource.
+        // An object that an osdpl resource references needs no note, because it is checked together with the resource.
         let is_used =
             kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if found.is_empty() && !is_used {

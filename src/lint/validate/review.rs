@@ -12,12 +12,12 @@ use osdpl_core::desired;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// The context for the validation of objects.
+/// Everything that the validation of an object needs besides the object.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
-    /// The schemas for the catalogue.
+    /// The schemas of the CRDs, completed with the features of the catalogue.
     pub schemas: &'a Schemas,
     /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
     pub manifests: &'a [Value],
@@ -31,7 +31,7 @@ impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the manifests.
     ///
     /// For a cloud whose spec can be parsed, returns the evaluation, too. An invalid field prevents the evaluation,
-    /// unless no finding about other fields depends on it. Without the evaluation, only the names in the spec are
+    /// unless findings about other fields do not depend on it. Without the evaluation, only the names in the spec are
     /// checked.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
@@ -50,7 +50,8 @@ impl ReviewInput<'_> {
             (None, None) => Vec::new(),
         };
         for finding in findings {
-            // Of two errors about a field, the catalogue's has a more helpful message than that of the schema.
+            // An error from the catalogue replaces the schema's error about the same field, because its message is more
+            // helpful. A warning replaces nothing.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
@@ -86,7 +87,7 @@ impl ReviewInput<'_> {
         }
     }
 
-    /// Returns the input for this spec, with the name and namespace of the object.
+    /// Returns the input for the evaluation of this spec, with the name and namespace of the object.
     fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
         let defaults = Input::of_spec(spec, self.catalog);
         let metadata = |field: &str| object["metadata"][field].as_str();
@@ -98,9 +99,9 @@ impl ReviewInput<'_> {
     }
 }
 
-/// Whether a finding is that of the CEL rule about the format of `spec.openstackRelease`.
+/// Whether a finding is the error of the CEL rule about the format of `spec.openstackRelease`.
 ///
-/// The catalogue's finding about the field is better, because it lists the available releases.
+/// The catalogue's error about this field replaces it, because that one lists the available releases.
 fn is_release(finding: &Finding) -> bool {
     finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }

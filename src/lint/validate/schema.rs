@@ -19,13 +19,13 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // If a text has the wrong format, its length is not reported as well.
+        // The finding about a text of the wrong format is enough: do not report its length as well.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };
     let found = found.iter().filter(is_reported);
     let findings = found.map(|violation| {
-        // The message may contain the value, and the value may be a URL with a password.
+        // The message may contain the value, which may be a URL with a password. Redact the password.
         let message =
             redact_url_logins(&violation_message(violation, field_description(schema, &violation.explained, field)));
         Finding::error("schema", violation.field.clone(), message)

@@ -21,7 +21,7 @@ pub(super) enum ExecuteError {
 }
 
 impl MaintenanceController {
-    /// Executes an action. Stores the instances that nova refuses to migrate in `refused_migrations`.
+    /// Executes an action. Stores the instances that Nova refuses to migrate in `refused_migrations`.
     pub(super) async fn execute(
         &self,
         maintenance: &NodeMaintenance,
@@ -38,8 +38,8 @@ impl MaintenanceController {
             Action::Migrate(ids) => {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
-                        // With these codes nova refuses this instance. Other errors fail the action, which is tried
-                        // again: nova may just be starting.
+                        // With these codes Nova refuses the migration of this instance. Any other error fails the
+                        // action, which the controller tries again: Nova may just be starting.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
@@ -71,13 +71,13 @@ impl MaintenanceController {
         self.openstack.call(access, call).await
     }
 
-    /// Cordons a node for the maintenance `by`; uncordons it if `by` is `None`.
+    /// Cordons a node for the maintenance named `by`; uncordons it if `by` is `None`.
     async fn cordon(&self, node: &str, by: Option<&str>) -> Result<(), Error> {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-        // Someone else has cordoned the node since the decision. The maintenance does not mark the node, so that it
-        // never uncordons it.
+        // Someone else has cordoned the node since the decision. Without our annotation on the node, this maintenance
+        // will not uncordon it.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

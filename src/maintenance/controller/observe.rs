@@ -1,4 +1,4 @@
-//! Reads what a maintenance is decided from: the node, its pods, their budgets, nova and neutron.
+//! Reads what a maintenance is decided from: the node, its pods, their budgets, Nova and Neutron.
 
 use std::collections::BTreeSet;
 
@@ -51,17 +51,18 @@ fn component(pod: &Pod) -> Option<Component> {
     Some(Component { application: label("application")?, component: label("component")? })
 }
 
-/// Whether `kubectl drain` evicts the pod. It ignores pods of DaemonSets, static pods, and pods that finished or are
-/// being deleted.
+/// Whether `kubectl drain` evicts the pod. It does not evict pods of DaemonSets, static pods, and pods that finished or
+/// are being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
     !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl MaintenanceController {
-    /// Adds everything that the decision needs to `observed`, which contains only the node before.
+    /// Completes the observed state for the decision. On entry, `observed` contains only the node and the refused
+    /// migrations.
     ///
-    /// `snapshot` has an empty observed state; `observed` replaces it.
+    /// `snapshot` contains the rest of what the decision needs; its own observed state is empty and unused.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -89,7 +90,8 @@ impl MaintenanceController {
             let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
             observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // Nova is not queried for a maintenance that must wait for its window, another maintenance or a budget anyway.
+        // A maintenance that must wait for its window, another maintenance or a disruption budget needs no query of
+        // Nova.
         let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
         if may_start && snapshot.needs_nova() {
             observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
@@ -97,7 +99,10 @@ impl MaintenanceController {
         Ok(())
     }
 
-    /// Reads the compute service of the node. An error of nova matters only if the node is a compute node.
+    /// Returns the node's compute host from Nova and Neutron.
+    ///
+    /// If a query fails, the result is [`Compute::Unknown`] for a node that is or may be a compute node, and
+    /// [`Compute::None`] for any other node.
     async fn compute(
         &self,
         snapshot: &Snapshot<'_>,
@@ -118,7 +123,8 @@ impl MaintenanceController {
         }
     }
 
-    /// Whether instances may run on the node: it has a pod of nova-compute, or labels that such pods select.
+    /// Whether instances may run on the node: it has a pod of nova-compute, or labels that match the node selector of
+    /// nova-compute.
     fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &CloudSettings) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         if pods.iter().any(|pod| component(pod).as_ref() == Some(hosts)) {
@@ -131,7 +137,7 @@ impl MaintenanceController {
         self.operator.node_selectors(hosts).iter().any(selects)
     }
 
-    /// Queries nova and neutron about the node, as far as the drain or the return of the node needs it.
+    /// Queries Nova and Neutron about the node, as far as the drain or the return of the node needs it.
     async fn query_host(
         &self,
         access: &Access,
@@ -141,21 +147,21 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If the node is being returned and nova lists no service for it, there is none to enable.
+            // If Nova lists no service for a node that is being returned, no service needs to be enabled.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Before the service is disabled, the status stores which agents are alive. The return of the node waits for
-        // these agents.
+        // Before the maintenance disables the service, it stores in its status which agents are alive, and the return
+        // of the node waits for these agents.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // If an instance arrives after this query, the second query of the empty host finds it, see
+                // An instance that arrives after this query is found by the second query of the empty host, see
                 // `ObservedState::confirmation_delay`.
                 host.incoming = self.incoming(access, &name).await?;
             }
@@ -166,7 +172,8 @@ impl MaintenanceController {
 
     /// Returns the instances that are migrating to a host.
     ///
-    /// Skips records of migrations that a crashed nova-compute left behind: nova has no task for their instances.
+    /// Skips records of migrations that a crashed nova-compute left behind: Nova has no task for the instances of such
+    /// records.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -182,7 +189,7 @@ impl MaintenanceController {
         Ok(incoming)
     }
 
-    /// Returns the other maintenances in `all`.
+    /// Returns all maintenances in `all` except `own`.
     fn others(
         &self,
         own: &NodeMaintenance,
@@ -197,7 +204,8 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // A node that was deleted or lost its labels still counts for its roles, which the status has stored.
+            // The node of a started maintenance still counts for its roles after it was deleted or lost its labels. The
+            // status has stored these roles.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {
@@ -249,7 +257,8 @@ impl MaintenanceController {
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
             own.first()?;
-            // The eviction API allows no eviction while the status of a budget is older than its spec.
+            // While the status of a budget is older than its spec, the eviction API refuses every eviction, whatever
+            // that status says.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

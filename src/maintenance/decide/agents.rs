@@ -8,10 +8,12 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and agents before its status reports that a person is needed.
+/// How long a maintenance waits for the node, its pods and its agents before its status reports that a person is
+/// needed.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// Waits until the node, its pods and its agents are up.
+/// Decides whether the maintenance must still wait until the node, its DaemonSet pods, nova-compute and the Neutron
+/// agents are up.
 pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResult {
     let node = &snapshot.spec.node;
     let Some(observed_node) = &snapshot.observed.node else {
@@ -28,7 +30,8 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
-        // Someone else disabled the compute service. We do not enable it, so its reports do not matter.
+        // Someone else disabled the compute service. We do not enable it, so the maintenance does not wait for its
+        // reports.
         Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
         Compute::Known(host) => Some(host),
     };
@@ -48,9 +51,9 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
 }
 
-/// Waits until nova and neutron report the host as up.
+/// Decides whether the maintenance must still wait until Nova and Neutron report the host as up.
 ///
-/// The reports must be newer than the start of this step, because nova and neutron notice only after a minute that a
+/// The reports must be newer than the start of this step, because Nova and Neutron notice only after a minute that a
 /// host is silent.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
@@ -113,7 +116,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     )
 }
 
-/// Waits because nova cannot report whether the compute service is still disabled.
+/// Returns the result of a step that waits because Nova cannot report whether the compute service is still disabled.
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(
@@ -125,7 +128,7 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     }
 }
 
-/// Whether a timestamp of nova or neutron is later than `since`. Missing and invalid timestamps count as later.
+/// Whether a timestamp of Nova or Neutron is later than `since`. Missing and invalid timestamps count as later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

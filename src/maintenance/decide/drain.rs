@@ -1,4 +1,4 @@
-//! Prepares the node of a maintenance for draining.
+//! Decides the steps that prepare a node for draining.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -43,10 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns until when a node that is ready to drain needs no new decision; `None` if it needs one now.
+/// Returns the time until which a node that is ready to drain needs no new decision; `None` if it needs one now.
 ///
-/// It needs none if nova was queried recently. It needs none while nova is unreachable either: the node stays ready to
-/// drain.
+/// The node needs no new decision for a minute after each query of Nova. It needs none while Nova is unreachable
+/// either: it stays ready to drain.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -75,8 +75,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, it is disabled a second time. The agents that were alive
-                // the first time are kept.
+                // If someone has enabled the service again, the maintenance disables it a second time. The list of
+                // agents stays as it was before the first time.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -99,7 +99,7 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     }
 }
 
-/// Counts the instances on the host. The total is the highest number since the maintenance began.
+/// Counts the instances on the host. Their total is the highest number since the maintenance began.
 fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
     let before = snapshot.status.instances.as_ref();
@@ -144,10 +144,11 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
     }
 }
 
-/// Waits until a second query of nova confirms that the host has no instances.
+/// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive whose migration began before the compute service was disabled. A new instance that the
-/// scheduler has placed there has no host in nova until nova-compute claims it.
+/// An instance may still arrive: one whose migration began before the compute service was disabled, or a new one that
+/// the scheduler had already placed on the host. Nova lists a new instance on its host only after nova-compute has
+/// claimed it.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
     if !host.incoming.is_empty() {
@@ -199,12 +200,12 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
         let others = steps.stuck.len() - 1;
         let others =
             if others > 0 { format!(" (and {others} more, see status.instances.failed)") } else { String::new() };
-        parts.push(format!("instance {name} ({id}) {reason}{others}"));
+        parts.push(format!("instance {name} ({id}): {reason}{others}"));
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // Another task of an instance is no progress, because it may hang: the maintenance is blocked as soon as an
-        // instance cannot be migrated and none is moving.
+        // Only a migration counts as progress. Another task of an instance may hang. So an instance that can't be
+        // migrated blocks the maintenance while such a task runs, but not while another instance migrates.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }
@@ -218,8 +219,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // If the node was ready to drain before, someone may have begun to drain it: the quorum may lack only the pods
-        // that were evicted from it.
+        // Once a node was ready to drain, no obstacle makes it wait again: someone may have begun to drain it, and the
+        // obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

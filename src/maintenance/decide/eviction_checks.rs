@@ -24,7 +24,7 @@ pub(crate) struct Budget {
     pub healthy: i32,
     /// The required number of healthy pods.
     pub wanted: i32,
-    /// Whether one of the budget's pods on the node is ready. Other rules apply to the eviction of unready pods.
+    /// Whether one of the budget's pods on the node is ready. The eviction API applies other rules to unready pods.
     pub ready: bool,
     /// Whether unready pods may always be evicted (`unhealthyPodEvictionPolicy: AlwaysAllow`).
     pub always: bool,

@@ -1,4 +1,4 @@
-//! The instances on a node: which to migrate next, and which cannot be migrated.
+//! Groups the instances on a node: which to migrate now, which wait, and which cannot be migrated.
 
 use osdpl_core::api::FailedInstance;
 use osdpl_core::openstack::nova::{Migration, Server};
@@ -18,7 +18,7 @@ pub(super) struct InstanceSteps {
     pub to_migrate: Vec<String>,
     /// The number of running migrations.
     pub moving: usize,
-    /// The instances in which nova executes another task, such as a reboot, one line each with the task.
+    /// The instances for which Nova executes another task, such as a reboot, one line each with the task.
     pub busy: Vec<String>,
     /// The number of instances that wait until other migrations have ended.
     pub queued: usize,
@@ -35,8 +35,9 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        // Nova sets the task of an instance before it responds to a request for a migration. A record of a running
-        // migration is no proof: a nova-compute that crashed leaves such records behind.
+        // The status and the task of the instance show whether it is migrating: Nova sets the task before it responds
+        // to a request for a migration. A record of a running migration does not show it, because a nova-compute that
+        // crashes leaves such records behind.
         if server.status == "MIGRATING" || task == Some("migrating") {
             steps.moving += 1;
         } else if let Some(task) = task {
@@ -70,7 +71,7 @@ fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> 
             )
         }),
         status => Some(format!(
-            "is {status}, which can't be live-migrated; start it, move it cold (openstack server migrate), or delete it"
+            "its status is {status}, in which it can't be live-migrated; start it, move it cold (openstack server migrate), or delete it"
         )),
     }
 }

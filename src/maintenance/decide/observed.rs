@@ -1,4 +1,4 @@
-//! The observed state from which a maintenance is decided.
+//! The observed state from which the controller decides the next action of a maintenance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use osdpl_core::observed::Labels;
 use osdpl_core::openstack::{neutron, nova};
 
-/// The observed state of a maintenance's node and its surroundings.
+/// The observed state of a maintenance: its node, the node's pods and compute host, and the other maintenances.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedState {
     /// The node; `None` if it does not exist.
     pub node: Option<ObservedNode>,
-    /// The compute service, according to nova and neutron.
+    /// The node's compute host, as Nova (service, instances, migrations) and Neutron (agents) report it.
     pub compute: Compute,
     /// The reasons why the pods on the node must not be evicted, one line each.
     pub eviction_obstacles: Vec<String>,
@@ -19,11 +19,11 @@ pub(crate) struct ObservedState {
     pub unready_pods: Vec<String>,
     /// The other NodeMaintenances.
     pub others: Vec<OtherMaintenance>,
-    /// Whether the nodes cannot be listed, so that the roles of other maintenances are unknown.
+    /// Whether the operator cannot list the nodes, so that the roles of the other maintenances' nodes are unknown.
     pub nodes_unknown: bool,
-    /// The minimum time between the two queries of nova that confirm that the host has no instances.
+    /// The minimum time between the two queries of Nova that confirm that the host has no instances.
     pub confirmation_delay: Duration,
-    /// The UUIDs of the instances that nova refuses to migrate, each with nova's message.
+    /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
     pub refused_migrations: BTreeMap<String, String>,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct ObservedNode {
     pub roles: BTreeSet<String>,
 }
 
-/// The compute service of a node.
+/// The compute host of a node, if the node is a compute node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
-    /// The node is or may be a compute node, but its host can't be read from nova and neutron, with the reason.
+    /// The node is or may be a compute node, but Nova or Neutron did not report its host, for this reason.
     Unknown(String),
     /// The node is a compute node.
     Known(Box<Host>),
@@ -58,9 +58,10 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the result for a node that is no host in nova's list of services.
+    /// Returns the state of a node without a host in Nova's list of services: `None`, or `Unknown` if the node should
+    /// have one.
     ///
-    /// `is_compute` states whether it is a compute node according to the cluster or an earlier report of nova.
+    /// `is_compute` states whether the node is a compute node according to the cluster or an earlier report of Nova.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
         if !is_compute {
             return Self::None;
@@ -100,6 +101,6 @@ pub(crate) struct OtherMaintenance {
     pub roles: BTreeSet<String>,
     /// Whether the other maintenance has started.
     pub started: bool,
-    /// Whether the other maintenance waits to start and comes first, because it is older.
+    /// Whether the other maintenance waits to start and precedes this one, because it is older.
     pub takes_precedence: bool,
 }

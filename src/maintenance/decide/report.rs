@@ -1,4 +1,4 @@
-//! The status of a maintenance.
+//! Builds the status of a maintenance from the results of its steps.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -26,7 +26,7 @@ pub(super) struct Progress<'a> {
     pub(super) compute: Option<String>,
     pub(super) agents: Vec<String>,
     pub(super) action: Option<Action>,
-    /// The message after all steps are done.
+    /// The message of the status once all steps are done.
     pub(super) final_message: String,
     requeue: Option<RequeueDelay>,
     /// The message of the current step: its action, or its reason to wait.
@@ -63,7 +63,7 @@ impl<'a> Progress<'a> {
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // The compute service may be disabled although the status does not say so yet, for example because nova
+                // The compute service may be disabled although the status does not say so yet, for example because Nova
                 // became unreachable.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())
@@ -85,7 +85,8 @@ impl<'a> Progress<'a> {
             StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
             StepResult::Skipped(message) => (StepState::Skipped, message, None),
             StepResult::Act(action, message) => {
-                // A migration continues after the request; other actions are complete at once.
+                // A migration takes time after the request, so the next pass must check it. All other actions are
+                // complete at once.
                 let continues = matches!(action, Action::Migrate(_));
                 self.action = Some(action);
                 (StepState::Active, message, continues.then_some(RequeueDelay::Soon))

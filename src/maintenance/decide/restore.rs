@@ -1,4 +1,4 @@
-//! Returns the node to service.
+//! Decides the steps that return a node to service.
 
 use super::agents::{check_agents, wait_for_nova};
 use super::report::{Progress, report};
@@ -63,8 +63,9 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
             StepResult::Skipped("this maintenance did not disable the compute service".into())
         }
         Compute::Known(host) if host.service.is_enabled() => StepResult::Done(String::new()),
-        // The node was deleted, and may join again under the same name with this compute service. Enable the service
-        // only while nova reports it as down: then the scheduler places no instances on it.
+        // The node was deleted, but may join again under the same name with this compute service. Wait until Nova
+        // reports the service as down before enabling it: Nova's scheduler places no instances on a service that is
+        // down.
         Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
             format!("waits until nova reports nova-compute on {} as down: its node was deleted", host.service.host),
         ),

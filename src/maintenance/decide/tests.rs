@@ -232,7 +232,7 @@ fn counts_failed_migrations_until_retry() {
     fixture.migration(8, "a", "error");
     let blocked = fixture.step();
     assert_eq!((blocked.action, blocked.requeue), (None, Some(RequeueDelay::Later)));
-    assert!(blocked.status.message.starts_with("instance a (a) its live migration 8 ended as error"));
+    assert!(blocked.status.message.starts_with("instance a (a): its live migration 8 ended as error"));
     assert!(blocked.status.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"));
     fixture.retry = true;
     assert_eq!(fixture.step().action, Some(Action::ClearRetry));
@@ -253,8 +253,7 @@ fn limits_parallel_migrations() {
     });
     let decision = fixture.step();
     assert_eq!(decision.action, Some(Action::Migrate(vec!["b".into()])));
-    let expected =
-        "2 instances are being migrated, 1 more after that; instance d (d) is SHUTOFF, which can't be live-migrated;";
+    let expected = "2 instances are being migrated, 1 more after that; instance d (d): its status is SHUTOFF, in which it can't be live-migrated;";
     assert!(decision.status.message.starts_with(expected), "{}", decision.status.message);
     fixture.spec.parallel_migrations = Some(9);
     assert_eq!(fixture.decide().action, Some(Action::Migrate(vec!["b".into(), "c".into()])));

@@ -1,4 +1,4 @@
-//! Whether a maintenance may start: windows, limits by role, and precedence.
+//! Decides whether a maintenance may start: windows, limits by role, and precedence.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -6,25 +6,26 @@ use super::{Action, Compute, RequeueDelay, Snapshot, StepResult, wait_for};
 use osdpl_core::api::{InstancePolicy, NodeMaintenanceSpec};
 use osdpl_core::maintenance::NO_CLOUD;
 
-/// The message while the operator has not read the cloud's settings for maintenance.
+/// The message of a maintenance while the operator has not read the cloud's settings for maintenance.
 pub(crate) const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
 
-/// Returns the start of the window of a maintenance.
+/// Returns the time at which the window of a maintenance begins; `None` if the spec sets none.
 pub(super) fn window_start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.start.as_ref()?.parse().ok()
 }
 
-/// Returns the end of the window of a maintenance: the time by which the node must be ready to drain.
+/// Returns the time at which the window of a maintenance ends, and by which the node must be ready to drain; `None` if
+/// the spec sets none.
 pub(super) fn window_end(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.end.as_ref()?.parse().ok()
 }
 
-/// Whether the window permits the maintenance at this time.
+/// Whether a maintenance may start at this time, as far as its window decides.
 pub(crate) fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
     window_start(spec).is_none_or(|start| start <= now) && window_end(spec).is_none_or(|end| end > now)
 }
 
-/// Starts the maintenance, or waits until it may start.
+/// Decides whether the maintenance starts now or must wait, and for what.
 pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     if snapshot.started {
         return StepResult::Done(String::new());

@@ -114,7 +114,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path of an entry as text, or why it is refused: on any system it must stay below the destination.
+/// Returns the path of an entry as text, or why the entry is refused: on any system it must stay below the destination.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     let path = std::str::from_utf8(bytes)
         .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
@@ -133,7 +133,9 @@ fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     Err(ChartProblem::Path { path: path.to_owned(), why })
 }
 
-/// Returns the path below the top folder; `None` for the folder itself.
+/// Returns the path of an entry below the archive's top folder; `None` for the top folder itself.
+///
+/// Stores the name of the top folder in `top`, and fails if an earlier entry had another one.
 fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, ChartProblem> {
     let (folder, rest) = path.split_once('/').map_or((path, None), |(folder, rest)| (folder, Some(rest)));
     if folder.is_empty() || folder == "." {

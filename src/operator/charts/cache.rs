@@ -28,7 +28,7 @@ use super::pull::Request;
 /// The age at which an entry of `incoming` is a leftover of a killed process. It is far longer than any pull takes.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
-/// A cache folder.
+/// The cache folder of a chart store, with the reads and writes of its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(super) folder: PathBuf,
@@ -89,7 +89,7 @@ impl Cache {
         (Digest::of(&contents) == *digest).then_some(contents)
     }
 
-    /// Returns the digest of the first pull, if there was one.
+    /// Returns the digest that the chart version had at its first pull; `None` if no pull was recorded.
     pub(super) fn first_pull(&self, request: &Request) -> Result<Option<Digest>, Error> {
         let path = self.record_path(request);
         let text = match fs::read(&path) {
@@ -106,7 +106,7 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // Without this, a power failure may leave an empty record, which would block every later pull.
+            // Without the sync, a power failure may leave an empty record, which would block every later pull.
             file.sync_all()
         })
     }

@@ -23,19 +23,19 @@ use osdpl_core::release::{chart_fingerprint, dependency_names};
 pub struct ChartRequest {
     /// The chart's name.
     pub name: String,
-    /// The exact version; the version in the lock if unset.
+    /// The exact version; if unset, the store takes the version in the lock.
     pub version: Option<String>,
-    /// The repository that the spec names; the source of the store if unset.
+    /// The repository that the spec names; if unset, the store takes the chart from its own source.
     pub repository: Option<String>,
 }
 
 impl ChartRequest {
-    /// Requests the locked version of a chart from the store's source.
+    /// Creates the request for the locked version of a chart, from the store's own source.
     pub fn locked(name: impl Into<String>) -> Self {
         Self { name: name.into(), version: None, repository: None }
     }
 
-    /// Rejects names that are unsafe in paths and on helm's command line.
+    /// Refuses a name, a version or a repository that is unsafe in paths and on helm's command line.
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, what| Err(Error::InvalidName { text: text.to_owned(), what });
         if !is_name(&self.name) {
@@ -58,7 +58,7 @@ pub struct Chart {
     pub name: String,
     /// The version of the chart.
     pub version: String,
-    /// The version of the installed software, for users.
+    /// The version of the software that the chart installs, to show to users.
     pub app_version: Option<String>,
     /// The absolute path of the verified archive for helm, which contains all dependencies.
     pub path: PathBuf,
@@ -75,9 +75,11 @@ pub struct Chart {
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
-    /// The lock contains the version without a digest. A chart from a repository has the digest of its first pull.
+    /// The lock contains the version without a digest. If the chart comes from a repository, it has the digest of its
+    /// first pull.
     VersionOnly,
-    /// The lock contains another version or none: the folder has only this one, or the spec requests it.
+    /// The lock contains another version of the chart or none. The store returned this one because the folder has no
+    /// other, or because the spec requests it.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,

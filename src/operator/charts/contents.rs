@@ -26,7 +26,7 @@ impl Contents {
         self.files.get(path).map(Vec::as_slice)
     }
 
-    /// Reads a file of `size` bytes to its end and adds it, within the limits.
+    /// Reads a file of `size` bytes to its end and adds it. Fails if the file or the chart exceeds its maximum size.
     pub(super) fn read(&mut self, path: String, size: u64, from: impl Read) -> Result<(), ChartProblem> {
         if size > MAX_FILE_SIZE {
             return Err(ChartProblem::FileTooLarge { path });

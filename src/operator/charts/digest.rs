@@ -21,7 +21,7 @@ const PREFIX: &str = "sha256:";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// A text that is not a digest.
+/// The error about a text that is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"

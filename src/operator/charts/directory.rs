@@ -140,7 +140,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the canonical path if it is inside `root`.
+/// Returns the canonical path. Fails if the path is outside of `root` or cannot be read.
 pub(super) fn inside(path: &Path, root: &Path) -> Result<PathBuf, ChartProblem> {
     let shown = || path.display().to_string();
     let canonical = path.canonicalize().map_err(|error| ChartProblem::io(&shown(), &error))?;

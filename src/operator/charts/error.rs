@@ -7,7 +7,7 @@ use super::digest::Digest;
 use super::problem::ChartProblem;
 use super::source::InvalidSource;
 
-/// Why a chart cannot be provided. It only affects the releases of that chart.
+/// Why the store cannot provide a chart. The error affects only the releases of that chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folder or repository does not have the chart at all.
@@ -17,7 +17,7 @@ pub enum Error {
         name: String,
         /// The folder or the address of the repository.
         location: String,
-        /// The names that were searched, with a colon before; empty for a repository.
+        /// The file names that the store looked for, after a colon; empty for a repository.
         looked_for: String,
     },
     /// The folder or repository has the chart, but not the version.
@@ -41,7 +41,7 @@ pub enum Error {
         name: String,
         /// The path of the folder.
         location: String,
-        /// The candidates with their versions.
+        /// The archives and directories of the chart, each with its version.
         candidates: String,
     },
     /// A chart from a repository has no version. Taking the newest one could change running clouds unexpectedly.
@@ -64,7 +64,7 @@ pub enum Error {
     Unreadable {
         /// The name of the chart.
         name: String,
-        /// The file, folder or address.
+        /// The path of the archive or directory, or the address of the repository.
         location: String,
         /// What is wrong with the content.
         problem: ChartProblem,
@@ -123,14 +123,14 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// The record of a first pull is damaged. Without it, a changed chart would not be noticed.
+    /// The record of a first pull is damaged. Without the record, the store could not notice that a chart changed.
     #[error(
         "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull"
     )]
     RecordDamaged {
         /// The name of the chart.
         name: String,
-        /// The path of the record.
+        /// The path of the record of the first pull.
         path: String,
         /// The parser's error message.
         why: String,
@@ -151,13 +151,13 @@ pub enum Error {
         /// The name of the chart.
         name: String,
     },
-    /// The deployment names an invalid repository.
+    /// The request names an invalid repository.
     #[error(transparent)]
     Source(#[from] InvalidSource),
     /// A requested name or version is invalid.
     #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
     InvalidName {
-        /// The requested text.
+        /// The refused name or version.
         text: String,
         /// `chart name` or `chart version`.
         what: &'static str,
@@ -183,7 +183,7 @@ pub struct Mismatch {
     pub expected: Digest,
     /// The actual digest.
     pub found: Digest,
-    /// What the user can do.
+    /// What the user can do about the mismatch.
     pub remedy: String,
 }
 
@@ -209,7 +209,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a failed read or write in the cache.
+    /// Returns the error for a failed read or write in the cache.
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();
         match error.kind() {

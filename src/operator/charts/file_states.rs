@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files and folders with their state at the time of reading. The state of a folder changes with its entries.
+/// The recorded files and folders, each with its state at the time of reading. The state of a folder changes when an
+/// entry is added or removed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
@@ -13,12 +14,12 @@ pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of `path`. The caller reads the file after that, so that no change is missed.
+    /// Records the state of `path`. Call this before reading the file, so that a change during the reading is noticed.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }
 
-    /// Whether all files and folders still have the recorded states.
+    /// Whether all recorded files and folders exist and still have the recorded states.
     pub fn is_current(&self) -> bool {
         self.0.iter().all(|(path, before)| before.is_some() && state(path) == *before)
     }

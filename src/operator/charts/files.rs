@@ -56,7 +56,7 @@ impl ChartFiles {
         self.write_to_cache(metadata, digest, &contents, path.display().to_string(), states)
     }
 
-    /// Looks up a repository's chart in the cache.
+    /// Looks up a chart of a repository in the cache, by the digest that the chart must have.
     pub(super) fn in_cache(&self, request: &Request) -> Result<CacheLookup, Error> {
         let expected = match locked_digest(self.lock.charts.get(&request.chart), &request.version) {
             Some(digest) => Some(Expected::Locked(digest.clone())),

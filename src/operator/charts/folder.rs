@@ -1,4 +1,4 @@
-//! Finds charts in a folder of the user.
+//! Finds and reads charts in a folder of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ struct Candidate {
 }
 
 impl<'a> Folder<'a> {
-    /// Opens the folder.
+    /// Opens a folder of charts, and resolves the links in its path.
     pub(super) fn open(folder: &'a Path) -> Result<Self, Error> {
         let unreadable = |why: String| Error::FolderUnreadable { folder: folder.display().to_string(), why };
         let root = folder.canonicalize().map_err(|error| unreadable(error.to_string()))?;
@@ -42,8 +42,8 @@ impl<'a> Folder<'a> {
         Ok(Self { shown: folder, root })
     }
 
-    /// Reads the chart of this name: in the requested version, else in the locked one, else in the only one that
-    /// exists.
+    /// Reads the chart of this name: in the requested version, else in the locked one, else in the only one that the
+    /// folder contains.
     pub(super) fn read(
         &self,
         name: &str,
@@ -123,7 +123,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// Returns all archives and the directory of this name, sorted.
+    /// Returns all archives of the chart with this name, and its directory, sorted.
     fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
         states.record(&self.root);
         let mut candidates: Vec<_> = self

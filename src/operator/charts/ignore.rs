@@ -14,7 +14,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Parses the file. Rejects what helm rejects.
+    /// Parses the text of `.helmignore`. Refuses rules that helm refuses.
     pub(super) fn parse(text: &str) -> Result<Self, ChartProblem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -69,7 +69,8 @@ impl Rule {
     }
 }
 
-/// Matches like Go's `filepath.Match`: `*` and `?` never match `/`; `[a-z]`, `[^a-z]`; `\` escapes the next character.
+/// Whether a text matches a pattern as in Go's `filepath.Match`: `*` and `?` never match `/`, `[a-z]` and `[^a-z]`
+/// match a range of characters, and `\` escapes the next character.
 ///
 /// The function backtracks only to the last star, so its time is limited to the product of both lengths.
 fn matches(pattern: &[char], subject: &[char]) -> bool {

@@ -32,7 +32,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // Adds the deepest paths first, so that a map whose keys templates read one by one is described by these keys.
+    // Add the deepest paths first, so that a map whose keys templates read one by one is described by these keys.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -44,7 +44,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Describes a value as a tree, without the defaults of secrets.
+/// Converts a value and everything below it to a key tree, in which the type of a secret stands for its default.
 fn describe(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -67,15 +67,15 @@ fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes a list entry, without its content if it is secret.
+/// Describes a list entry by its content, or by its type or keys if it is secret.
 ///
-/// Of the keys in the path, only the last one decides whether entries are secret.
+/// Only the last key of the path decides whether the entries of a list are secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
         _ if !is_secret_value(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
-        // The type of a secret is shown, but not even its length.
+        // Show only the type of a secret entry, and not even its length.
         _ => KeyType::of(item).name().to_owned(),
     }
 }

@@ -31,15 +31,15 @@ pub struct Lock {
 pub struct LockEntry {
     /// The version to install.
     pub version: String,
-    /// The digest of that version.
+    /// The only digest that the store accepts for this version; unset if it is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The repository of this chart; the source of the store if unset.
+    /// The repository to take this chart from; if unset, the store's own source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }
 
-/// An invalid lock.
+/// Why a lock is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
 pub struct InvalidLock {
@@ -62,10 +62,10 @@ impl Lock {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
 
-    /// Parses a lock. `file` is its name in errors. An empty file locks nothing.
+    /// Parses a lock. `file` is the name of its file in errors. An empty file locks nothing.
     ///
     /// # Errors
-    /// If it is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
+    /// If the text is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
     pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
             location: format!("{file}:{}:{}", error.line, error.column),
@@ -76,7 +76,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Converts the lock that a catalogue contains.
+    /// Converts the lock of a catalogue into a `Lock` of the chart store.
     ///
     /// # Errors
     /// If an entry is invalid.
@@ -111,7 +111,7 @@ impl Lock {
         Ok(())
     }
 
-    /// Returns the text of the file, sorted and with one field per line to allow a diff.
+    /// Returns the text of `values/lock.yaml`, sorted and with one field per line to allow a diff.
     pub fn to_yaml(&self) -> String {
         format!("{HEAD}{}", osdpl_values::yaml::write(self))
     }

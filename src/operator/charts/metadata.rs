@@ -17,7 +17,7 @@ pub struct Metadata {
     pub name: String,
     /// The chart's own version.
     pub version: String,
-    /// The version of the installed software, for users.
+    /// The version of the software that the chart installs, to show to users.
     #[serde(default)]
     pub app_version: Option<String>,
     /// `application` or `library`; unset means application.
@@ -84,7 +84,7 @@ pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T,
     osdpl_values::yaml::parse(path, text).map_err(|error| ChartProblem::Yaml(error.to_string()))
 }
 
-/// Whether the text is a valid name of a chart, and so of a file.
+/// Whether the text is a valid name of a chart, which is also safe as the name of a file.
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -18,18 +18,18 @@ pub enum ChartProblem {
     /// The file is truncated, not gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// A path that points outside of the chart, or may do so.
+    /// The path of an entry points outside of the chart, or may do so on some system.
     #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
         /// The path as the archive has it.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the path, as the end of a clause.
         why: &'static str,
     },
-    /// A path that is not UTF-8.
+    /// The path of an entry is not UTF-8. The field contains it in readable form.
     #[error("entry {0:?} is not named in UTF-8")]
     NotUnicode(String),
-    /// Neither a file nor a folder, but a link, a device or a sparse file.
+    /// An entry is neither a file nor a folder, but a link, a device or a sparse file.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
         /// The path of the file or folder.
@@ -43,7 +43,7 @@ pub enum ChartProblem {
         /// The path below the chart's folder.
         path: String,
     },
-    /// There are two top folders.
+    /// The archive has two top folders.
     #[error("it has two top folders, {first:?} and {second:?}, where one chart has one")]
     TwoFolders {
         /// The name of one top folder.
@@ -60,7 +60,7 @@ pub enum ChartProblem {
     /// The chart is larger than `MAX_CHART_SIZE`.
     #[error("it unpacks to more than {} MiB", MAX_CHART_SIZE >> 20)]
     TooLarge,
-    /// There are more than `MAX_ENTRIES` files.
+    /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
     /// Charts are nested too deeply.
@@ -79,7 +79,7 @@ pub enum ChartProblem {
         /// The problem of the inner archive.
         problem: Box<ChartProblem>,
     },
-    /// There is no `Chart.yaml`.
+    /// The chart has no `Chart.yaml` at its top.
     #[error("it has no Chart.yaml at its top")]
     NoChartYaml,
     /// A `Chart.yaml` or `values.yaml` cannot be parsed. Contains the parser's message, with file, line and column.
@@ -101,14 +101,14 @@ pub enum ChartProblem {
         /// The actual version.
         found: String,
     },
-    /// A name or version is invalid.
+    /// The name or version in `Chart.yaml` is invalid.
     #[error("its Chart.yaml has {field} {value:?}, which {why}")]
     Metadata {
         /// The field of `Chart.yaml`.
         field: &'static str,
         /// The value of the field.
         value: String,
-        /// What is wrong with it.
+        /// What is wrong with the value, as the end of a clause.
         why: &'static str,
     },
     /// A dependency is neither in `charts/` nor in a `file://` repository.
@@ -126,23 +126,23 @@ pub enum ChartProblem {
     Outside {
         /// The link or the dependency's path.
         path: String,
-        /// The folder the user gave.
+        /// The folder outside of which nothing is read.
         root: String,
     },
     /// Directories or dependencies form a cycle.
     #[error("{path:?} is part of a cycle")]
     Cycle {
-        /// The path that closes the cycle.
+        /// The path of the directory that contains itself or depends on itself.
         path: String,
     },
     /// `.helmignore` contains a rule that helm refuses, too.
     #[error(".helmignore line {line}: {rule:?} is not a valid rule for helm: {why}")]
     Ignore {
-        /// The line number, starting at 1.
+        /// The number of the rule's line, starting at 1.
         line: usize,
-        /// The text of the rule.
+        /// The rule as `.helmignore` contains it.
         rule: String,
-        /// What is wrong with it.
+        /// What is wrong with the rule.
         why: &'static str,
     },
     /// A file of the chart cannot be read.
@@ -156,7 +156,8 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Makes the problem of a failed read of `path`. If the [`io::Error`] wraps a `ChartProblem`, returns that one.
+    /// Returns the problem for a failed read of `path`: the `ChartProblem` that the [`io::Error`] wraps, else
+    /// [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -164,8 +165,8 @@ impl ChartProblem {
         }
     }
 
-    /// Makes the problem of a failed read of an archive: the archive is damaged. If the [`io::Error`] wraps a
-    /// `ChartProblem`, returns that one.
+    /// Returns the problem for a failed read of an archive: the `ChartProblem` that the [`io::Error`] wraps, else
+    /// [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

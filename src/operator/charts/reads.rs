@@ -26,7 +26,7 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // The values below the name of a dependency belong to that dependency, which may read any of them.
+        // The values below the name of a dependency belong to that dependency, so its templates may read any of them.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
@@ -38,9 +38,9 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The templates that are always rendered.
+    /// The chart's own template files, which helm always renders.
     files: Vec<Actions>,
-    /// The templates that are rendered where they are included.
+    /// The named templates (`define`), which helm renders only where another template includes them.
     defined: BTreeMap<String, Actions>,
     reads: Reads,
 }
@@ -78,8 +78,8 @@ impl Chart {
         let mut known = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
-            // A template may get the name of another one as an argument. So any text that is the name of a template may
-            // include that template.
+            // A template may include another one whose name it gets as an argument. So every text that is the name of a
+            // template counts as an include of that template.
             let texts = actions
                 .iter()
                 .flatten()
@@ -129,7 +129,7 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether users may set the path. Keys with a leading underscore are internal to the templates.
+/// Whether the path is meant for users. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
@@ -143,7 +143,8 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// Returns the path of an alias, `$x := .Values.a.b` with or without `| default dict`, which reads nothing yet.
+/// Returns the path of an alias, `$x := .Values.a.b` with or without `| default dict`. The action itself does not read
+/// the path yet.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);
@@ -155,7 +156,7 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
     paths.iter().flatten().next().filter(|_| is_alias).cloned()
 }
 
-/// Returns the path that one token of an action reads, and whether any key below may be read.
+/// Returns the path that one token of an action reads, and whether the action may read any key below the path.
 fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;
     let head = match action[..position].iter().rev().find(|token| !is_bracket(token)) {
@@ -163,7 +164,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // These functions do not read the key: they set it, remove it, or omit it from a copy.
+        // These functions do not read the key at the path: they set it, remove it, or omit it from a copy.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();
@@ -183,7 +184,8 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
     }
 }
 
-/// Returns the keys of `dig "a" "b" default` before a map.
+/// Returns the keys of the function `dig "a" "b" default`, whose last argument is a map, from the tokens before this
+/// map.
 fn dig_keys(before: &[Token]) -> Vec<String> {
     let dig = before.iter().rposition(|token| *token == Token::Word("dig".into()));
     let Some(rest) = dig.map(|dig| &before[dig + 1..]).filter(|rest| !rest.contains(&Token::Pipe)) else {

@@ -19,7 +19,7 @@ pub enum Source {
     },
 }
 
-/// An invalid source.
+/// Why a text is not a source of charts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
     /// The text is empty.
@@ -28,7 +28,7 @@ pub enum InvalidSource {
     /// The scheme is not supported.
     #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
-    /// The address contains user information.
+    /// The address contains a user name or password.
     #[error(
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]

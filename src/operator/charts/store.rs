@@ -66,7 +66,7 @@ impl Store {
         Self { shared: Arc::new(Shared::new(Arc::clone(files), source.clone(), Arc::clone(pull), retry)) }
     }
 
-    /// Returns the source of charts.
+    /// Returns the folder or repository that the store takes charts from.
     pub fn source(&self) -> &Source {
         &self.shared.source
     }
@@ -120,8 +120,8 @@ impl Store {
 
     /// Returns the names of the available charts, each with whether the chart can be installed.
     ///
-    /// They are all charts of a folder. For a repository, whose charts helm can't list, they are the charts in the
-    /// lock.
+    /// For a folder, these are all its charts. For a repository, whose charts helm can't list, these are the charts in
+    /// the lock.
     ///
     /// # Errors
     /// If the folder cannot be read.

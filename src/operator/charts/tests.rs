@@ -136,7 +136,7 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
 /// Prepares the files of a fixture.
 type Setup = fn(&Fixture);
 
-/// Ends a chain of setup calls: a `Setup` returns nothing.
+/// Ends a chain of setup calls, because a [`Setup`] returns nothing.
 fn done(_: &Fixture) {}
 
 /// Returns the `Chart.yaml` of a chart that depends on a library.

@@ -102,11 +102,11 @@ impl Certificate {
         Ok(Self { digest: digest(&texts), acceptor: acceptor(&files, &texts)?, files })
     }
 
-    /// Reads the files again if they have changed.
+    /// Replaces the certificate if its files have changed.
     ///
-    /// This runs for each connection and compares the content, because the times of files may not change in a mounted
-    /// Secret. If the files are invalid, for example because only one of them is written yet, the old certificate is
-    /// kept.
+    /// This runs for each connection and compares the content of the files, because in a mounted Secret the times of
+    /// files may not change. If the files are invalid, for example because only one of them is written yet, the
+    /// listener keeps the old certificate.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -120,7 +120,7 @@ impl Certificate {
             }
             Err(error) => tracing::warn!(
                 error = format!("{error:#}"),
-                "the webhook's new certificate can't be used; it keeps the old one"
+                "the webhook's new certificate can't be used; the webhook keeps the old one"
             ),
         }
     }

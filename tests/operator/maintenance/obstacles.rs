@@ -98,9 +98,10 @@ fn immovable_instances_block_and_foreign_changes_stay() {
         assert!(failed[0].reason.starts_with("its live migration 1 ended as error; see the log of nova-compute"));
         assert!(failed[0].name == "x-name" && failed[0].reason.ends_with(&remedy), "{failed:?}");
         assert!(
-            failed[1].id == "y" && failed[1].reason.starts_with("is SHUTOFF, which can't be live-migrated; start it")
+            failed[1].id == "y"
+                && failed[1].reason.starts_with("its status is SHUTOFF, in which it can't be live-migrated; start it")
         );
-        assert!(status.message.starts_with("instance x-name (x) its live migration 1"), "{}", status.message);
+        assert!(status.message.starts_with("instance x-name (x): its live migration 1"), "{}", status.message);
         assert_eq!(
             server.nova.changes(),
             ["migrate x"],

@@ -49,7 +49,7 @@ impl Chain {
     /// Returns why the private key under `name` does not match the first certificate. Never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // The check below can't read keys on the curve P-521, which the servers of the cloud support.
+        // Skip keys on the curve P-521: the servers of the cloud support them, but the check below can't read them.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
         }
@@ -67,7 +67,7 @@ impl Chain {
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
-            // rustls accepts no wildcard here. For `*.example.org`, one name that the wildcard matches is checked.
+            // rustls accepts no wildcard here. Instead of `*.example.org`, check one name that the wildcard matches.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };
@@ -85,7 +85,7 @@ impl Chain {
     /// Returns why a client that trusts these CAs does not trust the first certificate, apart from expiry.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
-        // The list of trusted CAs contains the certificate itself, so that it needs no signature.
+        // If the list of trusted CAs contains the certificate itself, clients trust it without a signature of a CA.
         if authorities.all.contains(&self.all[0]) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // This skips certificates that can't be CAs: they sign nothing.
+        // `add_parsable_certificates` skips certificates that can't be CAs. These sign nothing.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = validity(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
@@ -167,8 +167,8 @@ fn verify(
 
 /// Returns the validity period of a certificate.
 ///
-/// The bounds come from the errors of rustls: a check at the earliest possible second fails with the start, a check at
-/// the latest one with the end.
+/// The bounds come from rustls' errors: at the earliest possible second, the error "not valid yet" contains the start;
+/// at the latest one, the error "expired" contains the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(

@@ -1,4 +1,4 @@
-//! Tests decisions from reports of nova, and decisions without one.
+//! Tests decisions from reports of Nova, and decisions without one.
 
 use super::*;
 use osdpl_core::api::MAINTENANCE_FINALIZER;

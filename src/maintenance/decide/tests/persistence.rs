@@ -1,4 +1,4 @@
-//! Tests that a maintenance continues correctly after restarts of the operator and outages of nova.
+//! Tests that a maintenance continues correctly after restarts of the operator and outages of Nova.
 
 use super::*;
 

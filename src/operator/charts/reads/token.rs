@@ -1,9 +1,9 @@
 //! The tokens of the actions (`{{ … }}`) of a template.
 
-/// A token of an action.
+/// One token of an action, `{{ … }}`, of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// `.a.b`, `$.a.b` or `$name.a.b`: the variable's name (may be empty) and the keys.
+    /// `.a.b`, `$.a.b` or `$name.a.b`: the variable with its `$` (empty, `$` or `$name`), and the keys.
     Field(String, Vec<String>),
     /// A quoted text.
     Text(String),

@@ -1,4 +1,4 @@
-//! Rejected archives and their errors.
+//! Tests which archives the store refuses, and with which errors.
 
 use tar::EntryType;
 

@@ -1,4 +1,4 @@
-//! Rejected folders and their errors.
+//! Tests which folders the store refuses, and with which errors.
 
 use std::fs;
 

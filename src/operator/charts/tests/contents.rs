@@ -1,4 +1,5 @@
-//! Tests of valid archives: which differences affect the digest, and what the store reads from a chart.
+//! Tests of valid archives: which differences between archives affect the digest, and what the store reads from a
+//! chart.
 
 use tar::EntryType;
 

@@ -1,4 +1,4 @@
-//! Tests of the errors of locks and of sources, and of writing and reading them.
+//! Tests of locks and sources: their errors, and that their text is written and read without loss.
 
 use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 

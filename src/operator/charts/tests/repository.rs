@@ -16,7 +16,7 @@ use crate::charts::{Lock, Pull, Source, Store};
 pub const URL: &str = "https://charts.example/x";
 pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 
-/// The response to the request of an archive.
+/// The response of the fake repository to the request for an archive.
 pub type Response = Result<Vec<u8>, PullFailure>;
 
 /// A fake repository of archives by chart and version.
