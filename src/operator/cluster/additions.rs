@@ -94,8 +94,9 @@ impl State {
             Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
             Err(error) => {
                 tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue; retrying");
-                // Only a forbidden list ends the wait of passes. After other errors passes keep waiting while the watch
-                // retries: a pass without the additions would remove their values from releases.
+                // Passes wait for the additions. Only a forbidden list ends this wait. After any other error, passes
+                // wait on while the watch retries: a pass without the additions would remove their values from
+                // releases.
                 let is_first = is_forbidden(&error) && !self.is_known;
                 if is_first {
                     (self.is_known, self.forbidden) = (true, Some(error.to_string()));

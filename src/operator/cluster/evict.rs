@@ -16,7 +16,7 @@ use osdpl_core::rollout::{Eviction, Strategy};
 /// `values/drift.yaml` names it as a tolerated writer, so that the strategy does not count as drift.
 const MANAGER: &str = "osdpl-rollout";
 
-/// HTTP's "too many requests", with which the API server reports a disruption budget.
+/// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The result of an eviction.

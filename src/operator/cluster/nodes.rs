@@ -49,7 +49,7 @@ impl Cluster {
 
     async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
-        // The uid keeps the API server from creating a node again that was deleted meanwhile.
+        // Without the uid, the API server would create the node again if it was deleted meanwhile.
         let mut metadata = json!({"name": name, "uid": uid});
         if !labels.is_empty() {
             metadata["labels"] = json!(labels);
@@ -62,7 +62,7 @@ impl Cluster {
 }
 
 impl Reader {
-    /// Returns whether a node exists. The API server is asked, because the watch on nodes may lag.
+    /// Asks the API server whether a node exists, because the watch on nodes may lag.
     ///
     /// # Errors
     /// If a request to the API server fails.

@@ -177,7 +177,7 @@ impl Reader {
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
         let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        // Objects that are already being deleted are left out: finalizers of other controllers can delay that.
+        // Leave out objects that are already being deleted: finalizers of other controllers may keep them for long.
         let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
         Ok(left.map(object_id).collect())
     }

@@ -85,7 +85,7 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
 
 /// Returns every text of a spec, which includes the names of Secrets and of their keys.
 ///
-/// The name of Ceph's Secret is left out, because that Secret also contains addresses, which are not secret. osdpl
+/// The result lacks the name of Ceph's Secret, because that Secret also contains addresses, which are not secret. osdpl
 /// copies Ceph's keys to its own Secrets as soon as a release uses them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
@@ -172,7 +172,10 @@ mod tests {
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
         assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list may hide resources");
+        assert!(
+            if_defined(Err(refused(403))).is_err(),
+            "if the API server forbids the list request, there may still be resources"
+        );
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Outcome {
 
     /// Writes a CRD that a release needs, unless the release's namespace could not be created.
     ///
-    /// An error is remembered for the release.
+    /// An error is kept in `failed_crds`, so that this pass does not upgrade the release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -79,8 +79,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Other failed actions are remembered as refused: the status
-    /// reports them, and later passes retry.
+    /// If an action fails that later actions require. Every other failed action is kept as refused: the status reports
+    /// the action, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -98,8 +98,8 @@ impl Context {
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
-                    // Without the finalizer the resource may be gone. `finalize` has recorded the events of this action
-                    // before it removed the finalizer.
+                    // `finalize` has already recorded the events of this action, because the resource may be gone once
+                    // its finalizer is removed.
                     if !matches!(planned.action, Action::RemoveFinalizer) {
                         self.cluster.record_events(deployment, planned.events.clone()).await;
                     }
@@ -193,7 +193,7 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // Someone changed the resource concurrently, which triggers a pass.
+            // Nothing was written, because someone changed the resource concurrently. That change triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -263,7 +263,7 @@ impl Context {
         if plan.forget_secrets {
             self.forget_all_secrets(memory);
         }
-        // The resource must still exist when its events are recorded.
+        // Record the events before the finalizer is removed: afterwards, the resource may be gone.
         self.cluster.record_events(deployment, planned.events.clone()).await;
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
@@ -341,9 +341,9 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Remembers the error of an action in `failed`, for later actions that need the same object.
+/// Counts a failed action as skipped, and keeps its error in `failed` for later actions that need the same object.
 ///
-/// `needed_by` is the key under which these actions look for the error.
+/// `needed_by` is the key under which the later actions look for the error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -371,7 +371,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once: it decides differently after this action, and no watch triggers it.
+/// Whether the next pass must follow at once: this action changes what that pass decides, but no watch triggers the
+/// pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

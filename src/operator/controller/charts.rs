@@ -66,7 +66,7 @@ pub struct ChartSource {
 /// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
-    /// Triggers a pass.
+    /// Notified when a requested chart is ready or has failed, which triggers a pass.
     trigger: Arc<Notify>,
     /// The charts that the last plan requested. A restart reads them from the store's cache again.
     known: Mutex<Known>,
@@ -278,7 +278,7 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 
 /// Returns the CRDs of a chart.
 ///
-/// A file that is no CRD is part of the result, because it only prevents upgrades; the chart itself is usable.
+/// If a file is no CRD, the error is part of the result: it only prevents upgrades, and the chart itself is usable.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| yaml::parse("crds/", manifest).map_err(|error| error.to_string());
     Ok(chart.crds()?.iter().map(decode).collect())

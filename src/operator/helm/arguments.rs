@@ -52,12 +52,12 @@ pub enum ApplyMode {
     Client,
 }
 
-/// One `helm upgrade --install`.
+/// One run of `helm upgrade --install`.
 #[derive(Clone)]
 pub struct Upgrade {
     /// A packaged chart on disk with its dependencies. helm accesses no repository.
     pub chart: PathBuf,
-    /// The values, including secrets. They are passed only on helm's stdin.
+    /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
     /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
@@ -106,7 +106,7 @@ impl fmt::Debug for Upgrade {
     }
 }
 
-/// One `helm uninstall`.
+/// One run of `helm uninstall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uninstall {
     /// The timeout of each single hook.

@@ -67,7 +67,7 @@ pub enum Exit {
 /// The outcome of one run of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The release.
+    /// The release that helm worked on.
     pub release: ReleaseKey,
     /// The operation: upgrade or uninstall.
     pub verb: Verb,

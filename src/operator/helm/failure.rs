@@ -38,11 +38,13 @@ pub enum Failure {
     ReleaseNotFound,
     /// An object exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// Objects must be deleted before they can be changed as the chart requires: above all plain Jobs.
+    /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete the
+    /// objects first.
     Immutable(Vec<Subject>),
     /// Another field manager owns fields of an object.
     Conflict(Option<Subject>),
-    /// An object exists already, such as a key Secret of an earlier install for a client-side apply.
+    /// An object that helm creates exists already: for example, an earlier install left a Secret with keys, and helm
+    /// applies client-side.
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
@@ -102,7 +104,7 @@ const RULES: [Rule; 18] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for immutable fields of Jobs and selectors, StatefulSets and claims.
+/// The API server's phrases for a change of an immutable field: of Jobs and selectors, StatefulSets, and claims.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for a lost connection to the API server.
@@ -155,7 +157,7 @@ fn missing_chart(text: &str) -> bool {
     text.contains("path \"") && text.contains("\" not found")
 }
 
-/// Returns the immutable objects. helm joins the errors of several objects by ` && `.
+/// Returns the objects with immutable fields that the text names. helm joins the errors of several objects by ` && `.
 fn immutable(text: &str) -> Vec<Subject> {
     let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()
@@ -167,16 +169,17 @@ fn subject(text: &str) -> Option<Subject> {
         let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
         (is_word(kind) && is_word(name)).then(|| Subject { kind: kind.to_owned(), name: name.to_owned() })
     };
-    // cannot patch "NAME" with kind KIND: …
+    // The message contains: cannot patch "NAME" with kind KIND: …
     if let Some(rest) = after(text, "cannot patch \"") {
         return named(between(rest, "with kind ", ":"), between(rest, "", "\""));
     }
-    // … for object NAMESPACE/NAME GROUP/VERSION, Kind=KIND: …
+    // The message contains: … for object NAMESPACE/NAME GROUP/VERSION, Kind=KIND: …
     if let Some(rest) = after(text, "object ").filter(|rest| rest.contains(", Kind=")) {
         let name = between(rest, "", " ").rsplit('/').next().unwrap_or_default();
         return named(between(rest, ", Kind=", ":"), name);
     }
-    // KIND "NAME" in namespace …; KIND.GROUP "NAME" is invalid: …; RESOURCES "NAME" already exists
+    // The message contains one of: KIND "NAME" in namespace …; KIND.GROUP "NAME" is invalid: …; RESOURCES "NAME"
+    // already exists
     let phrases = ["\" in namespace ", "\" is invalid: ", "\" already exists"];
     let position = phrases.iter().filter_map(|phrase| text.find(phrase)).min()?;
     let (before, name) = text[..position].rsplit_once('"')?;
@@ -186,7 +189,7 @@ fn subject(text: &str) -> Option<Subject> {
 
 /// Returns the hook that the text names.
 fn hook(text: &str) -> Option<Subject> {
-    // helm 4: resource KIND/NAMESPACE/NAME not ready. status: …
+    // helm 4 writes: resource KIND/NAMESPACE/NAME not ready. status: …
     if let Some(rest) = after(text, "resource ") {
         let mut parts = between(rest, "", " ").splitn(3, '/');
         return match (parts.next(), parts.next(), parts.next()) {
@@ -194,7 +197,7 @@ fn hook(text: &str) -> Option<Subject> {
             (_, _, _) => None,
         };
     }
-    // helm 3: job NAME failed: …
+    // helm 3 writes: job NAME failed: …
     let name = between(after(text, "job ")?, "", " ");
     (!name.is_empty()).then(|| Subject { kind: "Job".to_owned(), name: name.to_owned() })
 }

@@ -114,7 +114,7 @@ impl Program {
         self.version
     }
 
-    /// Returns the path of the program, as given or as found.
+    /// Returns the path that was given to [`Program::find`], or the name `helm`, which is looked up on `PATH`.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -18,7 +18,8 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// The maximum length of helm's error message.
 const MAX_LENGTH: usize = 400;
 
-/// The function that creates a helm command without arguments, in the environment of the named slot.
+/// A function that creates a helm command without arguments. Its parameter names the slot, and with it the folder of
+/// helm's caches.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
 /// Pulls charts with the helm program.
@@ -27,7 +28,8 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// Creates a puller. `start` creates the commands: `move |slot| program.command(slot)`.
+    /// Creates a puller that starts helm with the commands that `start` creates, such as `move |slot|
+    /// program.command(slot)`.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
         Self { start: Box::new(start) }
     }
@@ -98,7 +100,7 @@ fn chart(repository: &str, name: &str) -> ChartReference {
     ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
-/// Returns the archive that helm left in the folder. The repository chooses its name.
+/// Finds the archive that helm has written to `folder`. The repository chooses the archive's name.
 async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
     let unwritable = |error: std::io::Error| PullFailure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;

@@ -90,7 +90,7 @@ impl Runner {
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // The values are serialised before the lock is taken, because that takes a while for a large value tree.
+        // Serialise the values before taking the lock, because serialising a large value tree takes a while.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),
@@ -149,7 +149,7 @@ impl Runner {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
-    /// Returns a receiver that is notified when the table or the outcomes change.
+    /// Returns a receiver that is notified when the table of helm processes or the list of outcomes changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -217,7 +217,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // The value tree is freed here; the serialised input still holds the values.
+        // Free the value tree while helm runs. helm gets the values from the serialised input.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);

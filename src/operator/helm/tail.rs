@@ -26,7 +26,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Appends more of the stream.
+    /// Appends the next bytes of stderr.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let free = BEGINNING - self.beginning.len();
         let (first, rest) = bytes.split_at(free.min(bytes.len()));
@@ -37,7 +37,7 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets, and without parts of secrets that were cut.
+    /// Returns the kept text without secrets, and without the parts of a secret at the place where bytes were dropped.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

@@ -24,13 +24,13 @@ pub struct Capabilities {
     pub versions: Vec<String>,
 }
 
-/// One `helm template`.
+/// One run of `helm template`.
 pub struct Template<'a> {
-    /// The release.
+    /// The name and namespace of the release to render.
     pub release: &'a ReleaseKey,
     /// A packaged chart on disk.
     pub chart: &'a Path,
-    /// The values, including secrets. They are passed only on helm's stdin.
+    /// The values, including secrets. helm gets them only on its stdin.
     pub values: &'a Value,
     /// Whether the release exists, so that templates see an upgrade instead of an install.
     pub is_upgrade: bool,

@@ -67,7 +67,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
+    /// Locks the store. A watch that panics while it holds the lock restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,8 +112,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // While reads are running, nothing is published: an incomplete result would report drift as
-                    // resolved and then as present again.
+                    // Publish nothing while reads are running: an incomplete result would report drift as resolved and
+                    // then as present again.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

@@ -33,7 +33,7 @@ const MAX_PROBES: usize = 2;
 /// How the APIs of services are probed.
 #[derive(Clone, Debug)]
 pub struct Probing {
-    /// How the APIs are reached.
+    /// The timeout and the trusted certificates of the connections to the APIs.
     pub reach: HttpConfig,
     /// The period between probes of a healthy API.
     pub period: Duration,
@@ -41,7 +41,8 @@ pub struct Probing {
 
 /// The default period between probes of a healthy API.
 ///
-/// It is short enough to report a fault within a minute, and its load is negligible compared to that of users.
+/// The period is short enough to report a fault within a minute. The load of the probes is negligible compared to the
+/// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.

@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
+    /// Locks the store. A watch that panics while it holds the lock restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

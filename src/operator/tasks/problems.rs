@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// time is longer than any pause between two attempts.
 const EXPIRY: Duration = Duration::from_secs(12);
 
-/// How often the list is checked for expired problems, while there are problems.
+/// How often the list of problems is checked for expired ones, while the list is not empty.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
@@ -105,7 +105,7 @@ impl Problems {
         }
     }
 
-    /// Locks the problems. If a task has panicked with the lock, the map is still consistent.
+    /// Locks the problems. The map stays consistent even if a task panics while it holds the lock.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

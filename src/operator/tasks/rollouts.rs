@@ -146,7 +146,7 @@ impl Watched {
     }
 }
 
-/// Locks the caches of a component. If a watch has panicked with the lock, they are still consistent.
+/// Locks the caches of a component. The caches stay consistent even if a watch panics while it holds the lock.
 fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,9 +25,9 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Returns the reason of the events to fetch.
+    /// Returns the `reason` field of the events that explain why the object waits.
     ///
-    /// For a claim it is that of the provisioner's events, for all other objects that of Kubernetes' controllers.
+    /// The provisioner reports why a claim waits, and Kubernetes' controllers why all other objects do.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }

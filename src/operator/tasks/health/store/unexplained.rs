@@ -15,7 +15,7 @@ use osdpl_core::observed::{ClaimPhase, Workload};
 /// The queries for the events of an object that waits without an explanation.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// The number of rounds in which the object was waiting.
+    /// In how many rounds of the health task the object was waiting without an explanation.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
@@ -44,8 +44,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Counts a round for each object that waits without an explanation, and returns the objects whose events to query
-    /// now.
+    /// Begins a round of the health task: returns the objects that wait without an explanation and whose events the
+    /// task queries now.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
