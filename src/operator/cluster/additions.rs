@@ -35,7 +35,8 @@ pub(super) struct Additions {
 }
 
 impl Additions {
-    /// Starts the watch. If the content of an addition changes, it notifies `trigger`, which triggers a pass.
+    /// Starts the watch on additions. If the content of an addition changes, the watch notifies `trigger`, which
+    /// triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);

@@ -102,8 +102,8 @@ impl Cluster {
         Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
     }
 
-    /// Discovers the resource of an object's kind; `None` if the API server does not serve it, so that no such object
-    /// can exist.
+    /// Discovers the resource of an object's kind; `None` if the API server does not serve the kind, so that no such
+    /// object can exist.
     async fn resource_of(&self, object: &Object) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
         let kind = GroupVersionKind::gvk(group, version, &object.kind);
@@ -153,7 +153,8 @@ impl Cluster {
         failed.map_or(Ok(deleted), Err)
     }
 
-    /// Labels the record of a failed revision as cleaned up, so that no later pass cleans up after the revision.
+    /// Labels the record of a failed revision as cleaned up, so that no later pass deletes the leftovers of that
+    /// revision again.
     ///
     /// # Errors
     /// If a request to the API server fails.

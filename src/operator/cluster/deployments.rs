@@ -175,7 +175,7 @@ mod tests {
 
     /// Records the events of each version of the resource.
     ///
-    /// Returns for each request of the recorder whether it created an event, and the event's note.
+    /// Returns each request that the recorder sent: whether the request created an event, and the event's note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

@@ -25,7 +25,8 @@ use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response,
 type ObjectId = (ReleaseKey, Option<String>);
 
 impl Reader {
-    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of our label.
+    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of osdpl's label
+    /// on objects.
     ///
     /// # Errors
     /// If a request to the API server fails and the plan can't do without the response.

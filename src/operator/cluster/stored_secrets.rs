@@ -1,4 +1,4 @@
-//! The secrets that the cluster already holds when the operator starts.
+//! Reads the secrets that the cluster already holds when the operator starts.
 //!
 //! The scrubber must know them before the first pass. The tasks read logs of failing Jobs at once, and a pass learns no
 //! secrets while the spec is refused or the resource is being deleted.
@@ -28,7 +28,7 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
         .await
         .with_context(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
-    // The resources are read as dynamic objects. A resource that does not match this version's CRD must not keep the
+    // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
     // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);

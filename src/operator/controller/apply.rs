@@ -25,10 +25,11 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The result of applying a plan.
+/// The result of applying a plan: what the report and the next pass must know.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if it waits for a free slot.
+    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
+    /// free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
     /// Whether the next pass must follow immediately: this pass changed what the plan was made from, or an action was
     /// refused.
@@ -363,7 +364,7 @@ fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Treats an error response of the API server as a refusal. If the API server can't be reached, the pass ends.
+/// Treats an error response of the API server as a refusal. Any other error, such as a lost connection, ends the pass.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),

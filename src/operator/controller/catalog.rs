@@ -1,4 +1,4 @@
-//! The catalogue of passes: the operator's own, with the additions in the namespace of the resource.
+//! Provides the catalogue of passes: the operator's own catalogue, with the additions in the namespace of the resource.
 //!
 //! If an addition becomes invalid, its last valid content stays in use. If an addition was already invalid when the
 //! operator started, its valid content is not known, but releases may use it. Then an error stops all changes.

@@ -95,7 +95,8 @@ impl Memory {
         }
     }
 
-    /// Returns the entry with which a helm process that has ended still counts as running, until its record is known.
+    /// Returns the entry by which a helm process that has ended still counts as running, until the process's record is
+    /// known.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,

@@ -65,7 +65,7 @@ pub struct Preview {
     pub nodes: BTreeMap<String, LabelChange>,
     /// A description of the data plane pods that an upgrade restarts, by release.
     pub restarts: BTreeMap<String, String>,
-    /// Whether the spec is refused.
+    /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
     /// Whether [`plan::Plan::hash`] is the same as the operator's, because no input was assumed.
     pub exact: bool,

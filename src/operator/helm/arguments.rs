@@ -19,7 +19,7 @@ use osdpl_core::release::{
 /// so three always include the target of a rollback.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
-/// An operation on a release.
+/// An operation that helm executes on a release.
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// `helm upgrade --install`.
@@ -80,9 +80,9 @@ pub struct Upgrade {
 /// A chart as named on the command line: a file, or a chart of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
-    /// The path, the address in a registry, or the name in a repository.
+    /// The path of the chart's file, its address in a registry, or its name in a repository.
     pub name: String,
-    /// `--repo`, `--version` and their values; empty for a file.
+    /// The flags `--repo` and `--version` with their values; empty for a file.
     pub flags: Vec<String>,
 }
 
@@ -184,8 +184,8 @@ impl Upgrade {
 impl Uninstall {
     /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// `--ignore-not-found` is not used: with it, helm treats every failure to read the history, even a missing
-    /// permission, as a deleted release, and reports success.
+    /// The flag `--ignore-not-found` is not among them: with this flag, helm treats every failure to read the history,
+    /// even a missing permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);

@@ -23,7 +23,7 @@ use osdpl_core::release::{Attempt, Verb};
 /// A grandchild that inherited stderr and keeps it open must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a helm process is stopped.
+/// Why the operator stops a helm process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// The plan stops the process, because of newer inputs or a deletion.

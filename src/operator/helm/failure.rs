@@ -32,16 +32,17 @@ impl fmt::Display for Subject {
 pub enum Failure {
     /// The newest record is pending: another helm is running, or was killed.
     Pending,
-    /// helm cannot upgrade the release from its newest record, for example because its status is `uninstalling`.
+    /// helm cannot upgrade the release from its newest record, for example because the status of that record is
+    /// `uninstalling`.
     NoDeployedReleases,
     /// The release to uninstall does not exist.
     ReleaseNotFound,
-    /// An object exists and belongs to another owner.
+    /// helm does not take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
     /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete the
     /// objects first.
     Immutable(Vec<Subject>),
-    /// Another field manager owns fields of an object.
+    /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
     /// An object that helm creates exists already: for example, an earlier install left a Secret with keys, and helm
     /// applies client-side.
@@ -76,7 +77,7 @@ pub enum Failure {
 /// The phrases by which a class of failure is recognized, and the function that makes the failure from the message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// The rules; the first one with a matching phrase counts.
+/// The rules for classifying a message: the first rule with a phrase that the message contains determines the failure.
 ///
 /// The order matters: a message may quote an object whose text contains the phrase of a later rule.
 const RULES: [Rule; 18] = [

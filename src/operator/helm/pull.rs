@@ -15,7 +15,7 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The maximum length of helm's error message.
+/// The maximum length of helm's error message that is kept.
 const MAX_LENGTH: usize = 400;
 
 /// A function that creates a helm command without arguments. Its parameter names the slot, and with it the folder of
@@ -92,7 +92,8 @@ pub fn reference(request: &Request) -> ChartReference {
     chart
 }
 
-/// Returns the name and flags of a chart: one address in a registry, a name and `--repo` in a repository.
+/// Returns the name and flags that name a chart on the command line: its address in a registry, or its name and
+/// `--repo` in a repository.
 fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
         return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };

@@ -1,8 +1,8 @@
 //! The Runner starts helm processes: at most one per release, and a limited number at a time.
 //!
 //! It has no queue. A job without a free slot is refused. The end of each process notifies the watchers of
-//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start
-//! outdated values.
+//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start helm
+//! with outdated values.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -58,7 +58,7 @@ struct Entry {
 }
 
 impl Runner {
-    /// Creates a Runner for this program. Its attempts contain the identity `instance`.
+    /// Creates a Runner that starts this helm program. The labels of its attempts contain the identity `instance`.
     ///
     /// The caller must run in a tokio runtime.
     ///

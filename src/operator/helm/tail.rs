@@ -11,10 +11,11 @@ const BEGINNING: usize = 4 * 1024;
 
 /// The number of bytes kept of the end of the stream.
 ///
-/// The pod templates of two refused Jobs fit into it; helm 3 joins them into one line.
+/// An error about two refused Jobs fits into this number: it contains the Jobs' pod templates, which helm 3 joins into
+/// one line.
 const END: usize = 60 * 1024;
 
-/// The replacement of dropped bytes.
+/// The text that replaces dropped bytes.
 const GAP: &str = " … ";
 
 /// The beginning and the end of a process's stderr.

@@ -40,7 +40,7 @@ pub struct Template<'a> {
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // An upgrade runs no test hooks, and osdpl applies CRDs separately, so that neither is rendered.
+        // Render neither test hooks, which an upgrade does not run, nor CRDs, which osdpl applies separately.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;

@@ -36,7 +36,7 @@ use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 /// The label that helm sets on every object of a release except hooks (helm: `action.setMetadataVisitor`).
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The delay before an object is read again after a failed read, or after helm was found to be working on its release.
@@ -45,7 +45,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The maximum number of objects that the task reads at the same time.
 const FETCHES: usize = 4;
 
-/// The drift found, by release.
+/// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
 /// What the drift task needs: the client, the settings, and the releases to watch.

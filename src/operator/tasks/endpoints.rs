@@ -1,6 +1,6 @@
 //! Probes the APIs of services: immediately after a change, then periodically.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
+//! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
@@ -48,7 +48,7 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The APIs to probe, as set by reconcile.
+/// The APIs to probe, as the last pass has set them.
 pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
 /// The results of the latest probes, by release.

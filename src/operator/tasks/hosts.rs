@@ -1,12 +1,12 @@
 //! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
 //!
-//! Reconcile sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
+//! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
 //! match the nodes yet.
 //!
 //! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
-//! ([`crate::tasks::Tasks::forget_hosts`]), because this takes several requests to Nova and Neutron and many attempts:
-//! Nova reports a host as up for a minute after its node was removed.
+//! ([`crate::tasks::Tasks::forget_hosts`]), because the deletion takes several requests to Nova and Neutron and many
+//! attempts: Nova reports a host as up for a minute after its node was removed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,7 +30,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 /// The observed state of each release.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of release records before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of bodies that are fetched and decoded concurrently. Each body unpacks to megabytes.
@@ -97,7 +97,8 @@ struct ReleaseTask {
 }
 
 impl ReleaseTask {
-    /// Derives the state of all releases after each change, and triggers a reconcile when it differs from the last one.
+    /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
+    /// one.
     async fn run(self, mut bodies: Bodies) {
         let mut fetching = FuturesUnordered::new();
         loop {

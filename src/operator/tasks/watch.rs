@@ -1,4 +1,4 @@
-//! A watch that restarts after every failure.
+//! Watches objects of one kind, and restarts the watch after every failure.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const WATCHING: &str = "watching";
 /// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects such a list.
 const UNPROCESSABLE: u16 = 422;
 
-/// The namespaces to watch.
+/// The namespaces in which the tasks watch objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All namespaces, with one watch for each kind.

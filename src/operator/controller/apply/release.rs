@@ -117,7 +117,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels with which a revision that another tool made counts as ours.
+    /// Returns the labels by which osdpl takes over a revision that another tool made.
     ///
     /// If the revision differs from the desired state, the labels mark its inputs as unknown.
     fn adoption_labels(

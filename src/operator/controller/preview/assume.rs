@@ -120,9 +120,10 @@ impl Assumptions<'_> {
         ReportedCharts { charts, guessed, unknown }
     }
 
-    /// Returns the message in the status if the operator has no chart for a release.
+    /// Returns the message in the status about a release for which the operator has no chart; `None` for any other
+    /// release.
     ///
-    /// The status contains the digest of every chart that the operator has.
+    /// The operator has no chart for a release if the status contains no digest of the chart.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
         let live = self.live.filter(|live| live.spec == *spec)?;
         let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;

@@ -84,7 +84,8 @@ fn without_dumps(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a dumped value at the start of a text: JSON, or Go's `core.PodTemplateSpec{…}`. 0 for a word.
+/// Returns the length of a dumped value at the start of a text: JSON, or Go's `core.PodTemplateSpec{…}`; 0 if the text
+/// starts with another value.
 fn dump_length(text: &str) -> usize {
     let opening = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "._&*[]".contains(letter)));
     if opening.is_none_or(|position| !text[position..].starts_with('{')) {

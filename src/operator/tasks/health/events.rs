@@ -1,6 +1,7 @@
 //! Fetches the events by which controllers explain why an object waits.
 //!
-//! Only objects that wait without an explanation are queried: the events of a whole cluster are too many to watch.
+//! The health task queries only the events of objects that wait without an explanation, because a whole cluster has too
+//! many events to watch.
 
 use std::sync::Arc;
 

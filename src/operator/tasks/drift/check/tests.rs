@@ -12,7 +12,7 @@ use osdpl_core::drift::find_kind;
 use osdpl_core::observed::RecordBody;
 use osdpl_core::release::Status;
 
-/// The content of the API server: whether the Service exists, and the release's records.
+/// What the API server contains: whether the Service exists, and the release's records.
 #[derive(Clone, Default)]
 struct Cluster(Arc<Mutex<(bool, Records)>>);
 

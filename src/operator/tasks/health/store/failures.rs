@@ -8,7 +8,7 @@ use osdpl_core::cause::{OwnerRef, Pods};
 /// The maximum number of attempts to fetch a log.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// The log of a container's last failure.
+/// The log of a container's last failure, and the state of its fetch.
 pub(super) struct Fetched {
     restarts: i32,
     attempts: u32,

@@ -29,7 +29,7 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
-                // The conditions of a Deployment explain why it waits, so that no event is needed.
+                // No event is needed: the conditions of a Deployment explain why it waits.
                 WorkloadKind::Deployment => return None,
                 WorkloadKind::StatefulSet => "StatefulSet",
                 WorkloadKind::DaemonSet => "DaemonSet",
@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Returns why the pods of a workload or Job cannot be created, by workload or Job.
+    /// Returns, by workload or Job, why its pods cannot be created.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -91,7 +91,7 @@ impl Store {
         deployments.chain(from_events).collect()
     }
 
-    /// Returns why claims have no volume, according to their provisioners, by namespace and name.
+    /// Returns, by namespace and name of a claim, why its provisioner creates no volume.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {
