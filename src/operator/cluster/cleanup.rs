@@ -1,4 +1,4 @@
-//! Cleanup after failed revisions of a release: deletes the objects that only these revisions contain.
+//! Cleans up after failed revisions of a release: deletes the objects that only these revisions contain.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;

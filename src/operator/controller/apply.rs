@@ -337,7 +337,7 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Returns the result of an action whose failure ends the pass.
+/// Converts the result of an action whose failure ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }

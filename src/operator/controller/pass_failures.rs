@@ -22,7 +22,8 @@ const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
 /// The minimum time between two reports of the same series of failed passes.
 ///
-/// Each error may have another text (addresses, request IDs), and each write of the status triggers the next pass.
+/// Without this limit, passes that keep failing could write the status without end: each error may have another text
+/// (addresses, request IDs), and each write triggers the next pass.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// A series of failed passes of a resource.

@@ -289,8 +289,8 @@ impl Planner<'_> {
     }
 }
 
-/// If the API server refused a read, adds the missing fact to `unknown`, and replaces the refusal by an empty response
-/// so that the plan can go on.
+/// If the API server refused a read, adds the missing fact to `unknown`, and changes the response so that the plan is
+/// made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),

@@ -30,7 +30,7 @@ impl fmt::Display for Subject {
 /// The class of helm's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The newest record is pending: another helm is running, or was killed.
+    /// The newest record is pending: another helm process is working on the release, or was killed.
     Pending,
     /// helm cannot upgrade the release from its newest record, for example because the status of that record is
     /// `uninstalling`.

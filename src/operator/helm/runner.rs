@@ -271,7 +271,8 @@ impl State {
 }
 
 impl Entry {
-    /// Requests that the process stops. Returns whether this is the first request; only the first reason counts.
+    /// Requests that the process stops. Returns whether this is the first request; the reasons of later requests are
+    /// ignored.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();

@@ -25,7 +25,8 @@ const READING: &str = "reading release records";
 /// The body of the newest record of a release, and the state of its fetch.
 #[derive(Default)]
 struct Entry {
-    /// The record's uid. A release that was removed and installed again restarts at revision 1, with another uid.
+    /// The record's uid, which tells records of the same revision apart: a release that was removed and installed again
+    /// restarts at revision 1.
     record: Option<String>,
     /// The resourceVersion of the record that the last fetch was started for, and (in `found`) the one that it has
     /// read. The body needs no new fetch if either is the newest version that the watch has reported.
@@ -76,7 +77,7 @@ impl Bodies {
         entry.body.as_ref()
     }
 
-    /// Whether any body could not be fetched, so that the fetch must be retried.
+    /// Whether the last fetch of any body has failed, so that the task must retry it.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
