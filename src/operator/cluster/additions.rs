@@ -35,7 +35,8 @@ pub(super) struct Additions {
 }
 
 impl Additions {
-    /// Starts the watch. If the content of an addition changes, it notifies `trigger`, which triggers a pass.
+    /// Starts the watch on additions. If the content of an addition changes, the watch notifies `trigger`, which
+    /// triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);
@@ -94,8 +95,9 @@ impl State {
             Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
             Err(error) => {
                 tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue; retrying");
-                // Only a forbidden list ends the wait of passes. After other errors passes keep waiting while the watch
-                // retries: a pass without the additions would remove their values from releases.
+                // Passes wait for the additions. Only a forbidden list ends this wait. After any other error, passes
+                // wait on while the watch retries: a pass without the additions would remove their values from
+                // releases.
                 let is_first = is_forbidden(&error) && !self.is_known;
                 if is_first {
                     (self.is_known, self.forbidden) = (true, Some(error.to_string()));

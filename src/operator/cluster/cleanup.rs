@@ -1,4 +1,4 @@
-//! Cleanup after failed revisions of a release: deletes the objects that only these revisions contain.
+//! Cleans up after failed revisions of a release: deletes the objects that only these revisions contain.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -52,7 +52,8 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // A record that can't be decoded is labelled as cleaned up as well: a retry could not decode it either.
+                // The record is labelled as cleaned up although it can't be decoded: a retry could not decode it
+                // either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;
@@ -77,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Looks up an orphaned object in the cluster; `None` if it does not exist, or may not be deleted.
+    /// Looks up an orphaned object in the cluster; `None` if the object does not exist or must be kept.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -101,8 +102,8 @@ impl Cluster {
         Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
     }
 
-    /// Discovers the resource of an object's kind; `None` if the API server does not serve it, so that no such object
-    /// can exist.
+    /// Discovers the resource of an object's kind; `None` if the API server does not serve the kind, so that no such
+    /// object can exist.
     async fn resource_of(&self, object: &Object) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
         let kind = GroupVersionKind::gvk(group, version, &object.kind);
@@ -126,7 +127,7 @@ impl Cluster {
         let mut deleted = Vec::new();
         let mut failed = None;
         let mut of_others = Vec::new();
-        // The records of other releases are read only if there are leftovers, because these are rare.
+        // Leftovers are rare. If there are none, the records of the other releases need not be read.
         for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
             match self.recorded_objects(other, *revision).await? {
                 Some(Ok(objects)) => of_others.push((other, objects)),
@@ -152,7 +153,8 @@ impl Cluster {
         failed.map_or(Ok(deleted), Err)
     }
 
-    /// Labels the record of a failed revision as cleaned up, so that no later pass cleans up after the revision.
+    /// Labels the record of a failed revision as cleaned up, so that no later pass deletes the leftovers of that
+    /// revision again.
     ///
     /// # Errors
     /// If a request to the API server fails.

@@ -69,8 +69,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs, then records the events. Returns the written resource; `None` if nothing was
-    /// written.
+    /// Writes the status if it differs from that of `deployment`, then records the events. Returns the written
+    /// resource; `None` if nothing was written.
     ///
     /// # Errors
     /// If the write of the status fails.
@@ -175,7 +175,7 @@ mod tests {
 
     /// Records the events of each version of the resource.
     ///
-    /// Returns for each request of the recorder whether it created an event, and the event's note.
+    /// Returns each request that the recorder sent: whether the request created an event, and the event's note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

@@ -1,4 +1,4 @@
-//! Evicts pods during a rollout, which respects disruption budgets, and sets the update strategy of `DaemonSet`s.
+//! Evicts pods during a rollout, as disruption budgets permit, and sets the update strategy of `DaemonSet`s.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -16,7 +16,7 @@ use osdpl_core::rollout::{Eviction, Strategy};
 /// `values/drift.yaml` names it as a tolerated writer, so that the strategy does not count as drift.
 const MANAGER: &str = "osdpl-rollout";
 
-/// HTTP's "too many requests", with which the API server reports a disruption budget.
+/// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The result of an eviction.
@@ -29,7 +29,7 @@ pub(crate) enum EvictionResult {
 }
 
 impl Cluster {
-    /// Evicts the pod with this uid; a newer pod of the same name is not evicted.
+    /// Evicts the pod with the uid in `pod`, but not a newer pod of the same name.
     ///
     /// # Errors
     /// If the request to the API server fails for another reason than a disruption budget.

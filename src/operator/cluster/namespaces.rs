@@ -17,7 +17,8 @@ use super::{Cluster, Error, ErrorContext};
 impl Cluster {
     /// Creates a namespace if it does not exist.
     ///
-    /// The API server is asked first: the watch on namespaces may lag, or osdpl may not be permitted to watch them.
+    /// osdpl asks the API server whether the namespace exists, because the watch on namespaces may lag, or osdpl may
+    /// not be permitted to watch them.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -51,7 +52,7 @@ pub(super) struct NamespaceWatch {
 }
 
 impl NamespaceWatch {
-    /// Starts the watch. Every change notifies `trigger`, which triggers a pass.
+    /// Starts the watch on namespaces. Every change notifies `trigger`, which triggers a pass.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);

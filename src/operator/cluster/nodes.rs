@@ -19,7 +19,8 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Makes `labels` the labels that osdpl owns on a node. A label that others have set to another value is kept.
+    /// Makes `labels` the labels that osdpl owns on a node. A label that others have set to another value keeps that
+    /// value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
@@ -35,8 +36,8 @@ impl Cluster {
                 }
                 let ours = labels.iter().filter(|(key, _)| !conflicts.contains(key));
                 let ours = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
-                // The conflicting labels are left out. Only our annotation can still conflict; `force` takes it over,
-                // because no one else should own it.
+                // Apply the labels without the conflicting ones. Only osdpl's annotation can still conflict; `force`
+                // takes it over, because no one else should own this annotation.
                 self.apply_labels(name, uid, &ours, true).await
             }
             response => response,
@@ -49,7 +50,7 @@ impl Cluster {
 
     async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
-        // The uid keeps the API server from creating a node again that was deleted meanwhile.
+        // Without the uid, the API server would create the node again if it was deleted meanwhile.
         let mut metadata = json!({"name": name, "uid": uid});
         if !labels.is_empty() {
             metadata["labels"] = json!(labels);
@@ -62,7 +63,7 @@ impl Cluster {
 }
 
 impl Reader {
-    /// Returns whether a node exists. The API server is asked, because the watch on nodes may lag.
+    /// Asks the API server whether a node exists, because the watch on nodes may lag.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -73,7 +74,7 @@ impl Reader {
 }
 
 /// Returns the conflicts in a response of the API server: the keys of labels that other field managers own with other
-/// values, and the field path of our annotation if someone else owns that.
+/// values, and the field path of osdpl's annotation if someone else owns the annotation.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());

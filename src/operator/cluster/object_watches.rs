@@ -32,7 +32,7 @@ type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
 /// The watches whose cached objects become part of the snapshot of each pass.
 pub(crate) struct ObjectWatches {
     pub(super) client: kube::Client,
-    /// Triggers a pass; every watch notifies it of changes.
+    /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
     /// Objects without our label that have the name of an object that osdpl would create.

@@ -50,8 +50,8 @@ impl Cluster {
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-        // If someone else has written the Secret meanwhile, both requests fail: `create` because the Secret exists,
-        // `replace` because of its resourceVersion.
+        // If someone else has written the Secret since osdpl read it, either request fails: `create` because the Secret
+        // exists, `replace` because of its resourceVersion.
         let written =
             if write.exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         if written.is_err() {

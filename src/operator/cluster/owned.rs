@@ -50,7 +50,8 @@ pub(super) struct OwnedObjects<K> {
 }
 
 impl<K: OwnedKind> OwnedObjects<K> {
-    /// Starts the watch. Every change except for our own writes notifies `trigger`, which triggers a pass.
+    /// Starts the watch on the objects of this kind. Every change except for our own writes notifies `trigger`, which
+    /// triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let cache = Arc::<Mutex<Cache<K>>>::default();
         let shared = Arc::clone(&cache);
@@ -71,7 +72,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         self.cache().objects.clone()
     }
 
-    /// Caches an object from the response to our own write.
+    /// Caches an object that the API server returned in response to our own write.
     pub(super) fn put(&self, object: K) {
         self.cache().put(object);
     }
@@ -87,7 +88,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
 }
 
 impl<K: OwnedKind> Cache<K> {
-    /// Applies an event of the watch; returns whether a pass should follow.
+    /// Applies an event of the watch to the cache; returns whether the event must trigger a pass.
     fn apply(&mut self, event: Result<watcher::Event<K>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Init) => {

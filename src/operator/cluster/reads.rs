@@ -25,7 +25,8 @@ use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response,
 type ObjectId = (ReleaseKey, Option<String>);
 
 impl Reader {
-    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of our label.
+    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of osdpl's label
+    /// on objects.
     ///
     /// # Errors
     /// If a request to the API server fails and the plan can't do without the response.
@@ -177,7 +178,7 @@ impl Reader {
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
         let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        // Objects that are already being deleted are left out: finalizers of other controllers can delay that.
+        // Leave out objects that are already being deleted: finalizers of other controllers may keep them for long.
         let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
         Ok(left.map(object_id).collect())
     }

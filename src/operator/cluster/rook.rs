@@ -67,7 +67,7 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
-            // The uid keeps the API server from creating a store again that was deleted meanwhile.
+            // Without the uid, the API server would create the store again if it was deleted meanwhile.
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {

@@ -1,4 +1,4 @@
-//! The secrets that the cluster already holds when the operator starts.
+//! Reads the secrets that the cluster already holds when the operator starts.
 //!
 //! The scrubber must know them before the first pass. The tasks read logs of failing Jobs at once, and a pass learns no
 //! secrets while the spec is refused or the resource is being deleted.
@@ -28,7 +28,7 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
         .await
         .with_context(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
-    // The resources are read as dynamic objects. A resource that does not match this version's CRD must not keep the
+    // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
     // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
@@ -85,7 +85,7 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
 
 /// Returns every text of a spec, which includes the names of Secrets and of their keys.
 ///
-/// The name of Ceph's Secret is left out, because that Secret also contains addresses, which are not secret. osdpl
+/// The result lacks the name of Ceph's Secret, because that Secret also contains addresses, which are not secret. osdpl
 /// copies Ceph's keys to its own Secrets as soon as a release uses them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
@@ -172,7 +172,10 @@ mod tests {
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
         assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list may hide resources");
+        assert!(
+            if_defined(Err(refused(403))).is_err(),
+            "if the API server forbids the list request, there may still be resources"
+        );
     }
 
     #[test]

@@ -25,10 +25,11 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The result of applying a plan.
+/// The result of applying a plan: what the report and the next pass must know.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if it waits for a free slot.
+    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
+    /// free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
     /// Whether the next pass must follow immediately: this pass changed what the plan was made from, or an action was
     /// refused.
@@ -57,7 +58,7 @@ impl Outcome {
 
     /// Writes a CRD that a release needs, unless the release's namespace could not be created.
     ///
-    /// An error is remembered for the release.
+    /// An error is kept in `failed_crds`, so that this pass does not upgrade the release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -79,8 +80,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Other failed actions are remembered as refused: the status
-    /// reports them, and later passes retry.
+    /// If an action fails that later actions require. Every other failed action is kept as refused: the status reports
+    /// the action, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -98,8 +99,8 @@ impl Context {
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
-                    // Without the finalizer the resource may be gone. `finalize` has recorded the events of this action
-                    // before it removed the finalizer.
+                    // `finalize` has already recorded the events of this action, because the resource may be gone once
+                    // its finalizer is removed.
                     if !matches!(planned.action, Action::RemoveFinalizer) {
                         self.cluster.record_events(deployment, planned.events.clone()).await;
                     }
@@ -193,7 +194,7 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // Someone changed the resource concurrently, which triggers a pass.
+            // Nothing was written, because someone changed the resource concurrently. That change triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -263,7 +264,7 @@ impl Context {
         if plan.forget_secrets {
             self.forget_all_secrets(memory);
         }
-        // The resource must still exist when its events are recorded.
+        // Record the events before the finalizer is removed: afterwards, the resource may be gone.
         self.cluster.record_events(deployment, planned.events.clone()).await;
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
@@ -336,14 +337,14 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Returns the result of an action whose failure ends the pass.
+/// Converts the result of an action whose failure ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Remembers the error of an action in `failed`, for later actions that need the same object.
+/// Counts a failed action as skipped, and keeps its error in `failed` for later actions that need the same object.
 ///
-/// `needed_by` is the key under which these actions look for the error.
+/// `needed_by` is the key under which the later actions look for the error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -363,7 +364,7 @@ fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Treats an error response of the API server as a refusal. If the API server can't be reached, the pass ends.
+/// Treats an error response of the API server as a refusal. Any other error, such as a lost connection, ends the pass.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),
@@ -371,7 +372,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once: it decides differently after this action, and no watch triggers it.
+/// Whether the next pass must follow at once: this action changes what that pass decides, but no watch triggers the
+/// pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

@@ -1,4 +1,4 @@
-//! The catalogue of passes: the operator's own, with the additions in the namespace of the resource.
+//! Provides the catalogue of passes: the operator's own catalogue, with the additions in the namespace of the resource.
 //!
 //! If an addition becomes invalid, its last valid content stays in use. If an addition was already invalid when the
 //! operator started, its valid content is not known, but releases may use it. Then an error stops all changes.
@@ -16,14 +16,15 @@ use osdpl_core::finding::Finding;
 /// The location of findings that concern the whole catalogue instead of one addition.
 const CATALOG_FIELD: &str = "the catalogue";
 
-/// The catalogue, which changes with its additions.
+/// Holds the catalogue that passes use, and rebuilds the catalogue when additions change.
 pub struct CatalogHandle {
     /// The folder of the operator's own catalogue; `None` if it is built in.
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
     current: Mutex<Current>,
-    /// The last catalogue that was built for the webhook, because the additions differ from those of passes. It is kept
-    /// because building takes a while and the webhook validates every request. A restart builds it again.
+    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. It is kept because
+    /// building a catalogue takes a while and the webhook validates every request. After a restart, the operator builds
+    /// it again.
     validation: Mutex<Option<Validation>>,
 }
 
@@ -32,8 +33,8 @@ struct Current {
     catalog: Arc<Catalog>,
     /// The additions that `catalog` was built from; `None` before they were listed.
     additions: Option<Vec<Addition>>,
-    /// The last valid content of each addition, which stays in use after an invalid edit. A restart loses the content
-    /// of additions that are invalid at that time, and reports these additions as errors.
+    /// The last valid content of each addition, which stays in use after an invalid edit. A restarted operator does not
+    /// know the valid content of additions that are invalid by then, and reports each of these additions as an error.
     valid: Vec<Addition>,
     /// The sources of the additions that have been invalid ever since the operator started.
     never_valid: BTreeSet<String>,
@@ -47,8 +48,8 @@ struct Current {
 struct Previous {
     /// The last valid content of each addition.
     valid: Vec<Addition>,
-    /// The sources of the additions that have been invalid ever since the operator started; `None` before the first
-    /// list, when every invalid addition counts.
+    /// The sources of the additions that have been invalid ever since the operator started; `None` until additions were
+    /// listed for the first time, when every invalid addition counts as one of these.
     never_valid: Option<BTreeSet<String>>,
 }
 
@@ -68,7 +69,7 @@ struct Validation {
 }
 
 impl CatalogHandle {
-    /// Creates a handle with the operator's own catalogue; `folder` is where it was read from.
+    /// Creates a handle with the operator's own catalogue, which was read from `folder`, or is built in (`None`).
     pub fn new(own: Catalog, folder: Option<PathBuf>) -> Self {
         let own = Arc::new(own);
         let current = Current {
@@ -136,7 +137,7 @@ impl CatalogHandle {
         (catalog, findings)
     }
 
-    /// Builds the catalogue on a separate thread, because that takes a while.
+    /// Builds the catalogue on a separate thread, because the build takes a while.
     async fn build(&self, additions: &[Addition], previous: &Previous) -> Built {
         let (folder, own) = (self.folder.clone(), Arc::clone(&self.own));
         let (additions, previous) = (additions.to_vec(), previous.clone());
@@ -219,7 +220,8 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
     let (level, effect) = match (has_previous, was_never_valid) {
         (true, _) => (Level::Warning, "its previous content is used until it is corrected"),
         (false, false) => (Level::Warning, "it is ignored until it is corrected"),
-        // Releases may use the earlier content of the addition, and would lose its values.
+        // An error stops all changes: releases may use the earlier content of the addition, and an upgrade would remove
+        // its values.
         (false, true) => (
             Level::Error,
             "its content before the operator started is not known, so that nothing is changed until it is corrected \
@@ -232,7 +234,8 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
 
 /// Returns the error that additions can't be listed.
 ///
-/// It stops all changes: releases may use additions, and would lose their values.
+/// The error stops all changes: releases may use additions, and an upgrade without the additions would remove their
+/// values.
 fn unknown_additions(reason: &str) -> Finding {
     let message = format!(
         "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that additions are not known: {reason}; \

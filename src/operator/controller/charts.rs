@@ -1,8 +1,9 @@
 //! Fetches the charts of releases in the background; a pass never waits for them.
 //!
-//! Charts in a folder are checked for changes after each pass, and periodically. As long as no file is touched, a check
-//! only reads times and sizes. A changed chart has another digest. Like every change without a new spec, its upgrade
-//! waits for approval; if the lock forbids the chart, it is refused.
+//! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. As long as
+//! no file is touched, a check only reads times and sizes. A changed chart has another digest. Like every change
+//! without a new spec, the upgrade of its release waits for approval. If the lock forbids the changed chart, osdpl
+//! refuses it.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -66,9 +67,9 @@ pub struct ChartSource {
 /// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
-    /// Triggers a pass.
+    /// Notified when a requested chart is ready or has failed, which triggers a pass.
     trigger: Arc<Notify>,
-    /// The charts that the last plan requested. A restart reads them from the store's cache again.
+    /// The charts that the last plan requested. After a restart, the operator reads them from the store's cache again.
     known: Mutex<Known>,
 }
 
@@ -79,7 +80,8 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source of charts from this store. A fetched chart notifies `trigger`, which triggers a pass.
+    /// Creates a source of charts from this store. It notifies `trigger` when a chart was fetched, which triggers a
+    /// pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
         let check = Arc::<Notify>::default();
@@ -199,7 +201,7 @@ impl Shared {
     async fn read_chart(&self, name: &str, request: &StoreRequest) -> State {
         let reading = async {
             let chart = self.store.obtain(request).await?;
-            // Reading an archive would block the thread of other tasks for a while.
+            // Read the archive on a separate thread: reading it takes a while and would block other tasks.
             let read = tokio::task::spawn_blocking(move || read_contents(&chart)).await;
             read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
         };
@@ -252,7 +254,7 @@ impl Shared {
 
 /// Converts a panic while a chart is read into an error.
 ///
-/// Nothing waits for the task that reads the chart. Without this, the chart would stay pending after a panic.
+/// Nothing waits for the task that reads the chart. Without this function, the chart would stay pending after a panic.
 async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {
     let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
         let message = format!(
@@ -278,7 +280,7 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 
 /// Returns the CRDs of a chart.
 ///
-/// A file that is no CRD is part of the result, because it only prevents upgrades; the chart itself is usable.
+/// If a file is no CRD, the error is part of the result: it only prevents upgrades, and the chart itself is usable.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| yaml::parse("crds/", manifest).map_err(|error| error.to_string());
     Ok(chart.crds()?.iter().map(decode).collect())

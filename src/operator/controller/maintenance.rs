@@ -1,4 +1,5 @@
-//! The cloud's settings for the maintenance of nodes, from the last plan.
+//! Passes the cloud's settings for the maintenance of nodes from plans to the controller of `NodeMaintenance`
+//! resources.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use osdpl_core::maintenance::CloudSettings;
 impl Context {
     /// Tells the controller of maintenances that there is no cloud any more.
     ///
-    /// This follows the removal of the finalizer; until then, the settings of the last plan apply.
+    /// The operator calls this after it has removed the finalizer. Until then, the settings of the last plan apply.
     pub(super) fn clear_maintenance_setting(&self) {
         self.set_maintenance_setting(CloudSettings::none());
     }

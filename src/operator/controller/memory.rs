@@ -1,4 +1,4 @@
-//! State between passes: only what cannot be read back, and what is cheaper not to read again.
+//! Keeps state between passes: what the operator cannot read from the cluster, and what is costly to read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use osdpl_decide::{Kept, Read, Responses};
 /// The state between passes. Each field documents why it is kept, and what a restart loses.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The helm operations that failed without a later success, for the backoff and the status. They are kept because
-    /// helm's records contain neither failed uninstalls nor the causes of failures. A restart retries at once and
-    /// resets the backoff.
+    /// The helm operations that failed and that no later operation of the release has repaired, for the backoff and the
+    /// status. They are kept because helm's records contain neither failed uninstalls nor the causes of failures. After
+    /// a restart, osdpl retries at once and begins the backoff anew.
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
     /// The repairs of drift, to limit their rate. After a restart, osdpl may repair a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
     /// The finished helm processes whose results the watch on records has not reported yet. They are kept because a
-    /// plan that is made from the older records would run helm again. A restart lists the records again.
+    /// plan that is made from the older records would run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// The outcomes of finished helm processes whose records could not be read since. A restart lists the records
-    /// again.
+    /// The outcomes of finished helm processes whose records osdpl could not read. They are kept because the next pass
+    /// reads the records again. After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
     /// The input digests of running helm processes, kept because helm may not have written their records yet. helm ends
     /// with the operator, so that a restart loses nothing.
@@ -32,7 +32,7 @@ pub(super) struct Memory {
     /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
     /// is deleted.
     pub(super) uninstalled: BTreeSet<ReleaseKey>,
-    /// The reads that the last plan requested. After a restart the first plan requests them.
+    /// The reads that the last plan requested. After a restart, the first plan requests them anew.
     pub(super) reads: BTreeSet<Read>,
     /// The responses to `reads`, kept to save requests. After a restart the reads are executed again.
     pub(super) responses: Responses,
@@ -42,9 +42,11 @@ pub(super) struct Memory {
     /// secret; `None` while the facts contain it. A secret is kept as long as a log may still show it. A restarted
     /// operator begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
-    /// The digest of the secrets that the scrubber knows, so that its readers are notified only of changes.
+    /// The digest of the secrets that the scrubber knows. It is kept so that osdpl replaces the scrubber only if the
+    /// secrets change. After a restart, osdpl replaces the scrubber once.
     pub(super) scrubber_digest: String,
-    /// The last written status, because the watch may lag. A restart reads it from the resource.
+    /// The last status that osdpl wrote, kept because the watch on the resource may lag. After a restart, osdpl reads
+    /// the status from the resource.
     pub(super) written: Option<WrittenStatus>,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct UnobservedResult {
 }
 
 impl UnobservedResult {
-    /// Whether the watch has reported the record of the process, or a later one.
+    /// Whether the watch has reported the record that the process left, or a later record of the release.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),
@@ -74,9 +76,10 @@ impl UnobservedResult {
 
 /// The last status that osdpl wrote.
 ///
-/// A pass that started from an older status of the watch would write the same status and record its events again.
+/// It is kept because the watch may still have an older status. A pass that started from the older status would write
+/// this status and record its events again.
 pub(super) struct WrittenStatus {
-    /// The time of the write.
+    /// The time when osdpl wrote the status.
     pub(super) at: Timestamp,
     /// The resource after the write; `None` once the watch has reported it.
     resource: Option<OpenStackDeployment>,

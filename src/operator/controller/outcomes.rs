@@ -95,13 +95,14 @@ impl Memory {
         }
     }
 
-    /// Returns the entry with which a helm process that has ended still counts as running, until its record is known.
+    /// Returns the entry by which a helm process that has ended still counts as running, until the process's record is
+    /// known.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            // No plan stops a process that is stopping already. This one has ended.
+            // The process has ended. Plans do not stop a process that is marked as stopping.
             stopping: true,
             skips_hooks: false,
         }
@@ -118,7 +119,7 @@ impl Memory {
 
     /// Returns the releases whose newest record must be read again, because the watch has not reported it for long.
     ///
-    /// Possibly someone else changed the release since osdpl read that record.
+    /// The watch never reports that record if someone else has changed the release since osdpl read it.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
@@ -131,7 +132,7 @@ impl Memory {
         }
     }
 
-    /// Returns when osdpl must read a record the next time; no watch triggers that pass.
+    /// Returns when the next pass must read a record again. A timer has to trigger that pass, because no watch does.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
@@ -150,7 +151,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts the failure of a release's step before helm was started.
+    /// Counts the failure of a release's step that ended before helm was started.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,

@@ -15,20 +15,21 @@ use crate::cluster::Error;
 use crate::telemetry::Metrics;
 use osdpl_core::api::OpenStackDeployment;
 
-/// How long passes must fail before the status reports it; a restart of the API server is shorter.
+/// How long passes must fail before the status reports the failure. A restart of the API server takes less time.
 ///
 /// The number of failed passes is no measure, because events in the cluster may trigger dozens of passes per second.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
 /// The minimum time between two reports of the same series of failed passes.
 ///
-/// Each error may have another text (addresses, request IDs), and each write of the status triggers the next pass.
+/// Without this limit, passes that keep failing could write the status without end: each error may have another text
+/// (addresses, request IDs), and each write triggers the next pass.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// A series of failed passes of a resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassFailure {
-    /// The time of the first failed pass.
+    /// The time of the first failed pass of the series.
     since: Timestamp,
     /// The time when the status last reported the failure; `None` if it has not yet.
     reported: Option<Timestamp>,
@@ -41,8 +42,8 @@ impl PassFailure {
 
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
-    /// The metric changes even if the status can't be written. `cloud` is the name of the resource; `None` if another
-    /// resource takes precedence, because both may have the same name.
+    /// The metric changes even if the status can't be written. `cloud` is the name of the resource, by which the metric
+    /// is identified. It is `None` if another resource takes precedence: that one may have the same name.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

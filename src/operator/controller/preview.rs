@@ -39,7 +39,7 @@ use osdpl_values::{Path, Values};
 
 /// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
-    /// The spec, corrected by the releases that exist.
+    /// The spec without moves of existing releases to another name or namespace, which osdpl does not carry out.
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
     pub selection: Selection,
@@ -65,7 +65,7 @@ pub struct Preview {
     pub nodes: BTreeMap<String, LabelChange>,
     /// A description of the data plane pods that an upgrade restarts, by release.
     pub restarts: BTreeMap<String, String>,
-    /// Whether the spec is refused.
+    /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
     /// Whether [`plan::Plan::hash`] is the same as the operator's, because no input was assumed.
     pub exact: bool,
@@ -75,13 +75,13 @@ pub struct Preview {
     pub unwatched: Vec<String>,
     /// The tasks that watch the cluster. They run until this value is dropped.
     pub tasks: Tasks,
-    /// The scrubber of all known secrets.
+    /// Removes all known secrets from texts.
     pub scrubber: Scrubber,
 }
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the digests of the charts are taken from the status.
+/// Without `charts`, the plan is made with the digests of the charts in the status.
 ///
 /// # Errors
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
@@ -118,7 +118,7 @@ pub async fn preview(
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
-    // `kept` holds a second reference to the desired state. Without it, `Arc::into_inner` can return that state below.
+    // Drop `kept`, which holds a second reference to the desired state: `Arc::into_inner` below needs the only one.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
@@ -152,7 +152,7 @@ struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
     inputs: ObjectWatches,
-    /// The watches notify it when an object changes.
+    /// The watches in `inputs` notify this trigger when an object changes.
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
@@ -164,7 +164,10 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Repeats read and decide until nothing is requested; returns the last snapshot, its plan, and all actions.
+    /// Repeats read and decide until the plan requests nothing more.
+    ///
+    /// Returns the last snapshot, the last plan, and the actions of all plans: those of earlier plans are only
+    /// simulated.
     async fn plan(
         mut self,
         assumptions: &Assumptions<'_>,
@@ -187,7 +190,7 @@ impl Planner<'_> {
             match plan.hold {
                 Some(Hold::Objects) => self.trigger.notified().await,
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The decision continues after the operator has executed these actions, so they are simulated here.
+                // The operator would execute these actions and then decide again. The preview simulates them instead.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -222,7 +225,7 @@ impl Planner<'_> {
 
     /// Executes reads with the permissions of the user.
     ///
-    /// If the API server refuses a read that the plan does not require, the fact is added to `unknown`.
+    /// If the API server refuses a read that the plan does not require, the missing fact is added to `unknown`.
     async fn execute_reads(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
         let name = self.deployment.name_any();
         for read in reads {
@@ -231,7 +234,8 @@ impl Planner<'_> {
             if self.responses.contains_key(read) {
                 continue;
             }
-            // The name servers of this machine may answer differently from those that the operator uses.
+            // Don't resolve the host here: the name servers of this machine may answer differently from those of the
+            // operator.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
@@ -261,7 +265,9 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Simulates an action that stores credentials, with predictable values. Other actions are ignored.
+    /// Simulates an action that stores credentials: the next snapshot contains the Secret, with predictable values.
+    ///
+    /// All other actions are ignored.
     fn simulate(&mut self, planned: &Planned) {
         let Action::StoreCredentials(write) = &planned.action else { return };
         let mut secret = write.secret.clone();
@@ -283,7 +289,8 @@ impl Planner<'_> {
     }
 }
 
-/// Adds the fact that a refused read would have shown to `unknown`; the plan is made without the objects.
+/// If the API server refused a read, adds the missing fact to `unknown`, and changes the response so that the plan is
+/// made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),
@@ -301,7 +308,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error, because it is for the operator and not for the user.
+/// Removes the remedy from an error: the remedy is about the permissions of the operator, but the request was made with
+/// those of the user.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),

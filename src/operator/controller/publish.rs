@@ -26,8 +26,9 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(500);
 impl Context {
     /// Writes the status of a plan, and records events for its changes.
     ///
-    /// `helm_started` contains the releases whose helm process this pass has started (`true`) or queued (`false`).
-    /// Returns the time of the next write if only details have changed and the last write was a moment ago.
+    /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
+    /// (`false`). If only details have changed and the last write was a moment ago, nothing is written, and the result
+    /// is the time of the next write.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,

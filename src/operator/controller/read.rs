@@ -19,7 +19,7 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The entry in [`Memory::started`] for an uninstall that skips hooks, which has no input digest.
+/// The entry in [`Memory::started`] for an uninstall that skips hooks. An uninstall has no input digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
 /// The data of a snapshot that comes neither from the tasks nor from the watches.
@@ -155,7 +155,7 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     }
 }
 
-/// Returns the number of helm processes that still render their chart. Plans limit it to the number of cores.
+/// Returns the number of helm processes that still render their chart. Plans limit this number to the number of cores.
 ///
 /// helm writes the release record after rendering, and mostly waits from then on.
 fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {

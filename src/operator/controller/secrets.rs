@@ -16,7 +16,9 @@ use osdpl_core::release::Status;
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::scrub::Scrubber;
 
-/// How long a secret is kept after the facts lack it. A Job that is kept for its log may still show the secret.
+/// How long the scrubber keeps a secret that the facts no longer contain.
+///
+/// The log of a finished Job may still show the secret.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl Context {
@@ -71,9 +73,10 @@ impl Memory {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts.
+    /// Adds the secrets of the facts, and notes since when the facts lack each other secret.
     ///
-    /// The retention of a secret starts with the first pass whose facts lack it, because passes may be weeks apart.
+    /// The retention of a secret begins with the first pass whose facts lack it, and not with the last pass whose facts
+    /// contained it: passes may be weeks apart.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);

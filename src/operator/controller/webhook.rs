@@ -24,11 +24,10 @@ impl Context {
 
     /// Returns what the checks of a spec that is not stored yet need to know about the cluster.
     ///
-    /// These are the cached nodes and storage classes and, if the spec names networks, the networks of Services, which
-    /// are read. Facts that are not known yet are left out.
+    /// The result contains the nodes and storage classes from the watches. If the spec names networks, the networks of
+    /// Services are read from the API server. What is not known yet is left out.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
-        // Before the first lists are complete, nothing is returned: an incomplete list of nodes would cause wrong
-        // findings.
+        // Return nothing before the first lists are complete: an incomplete list of nodes would cause wrong findings.
         if self.tasks.ready().now_or_never().is_none() {
             return ClusterInfo::default();
         }

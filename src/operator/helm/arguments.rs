@@ -19,7 +19,7 @@ use osdpl_core::release::{
 /// so three always include the target of a rollback.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
-/// An operation on a release.
+/// An operation that helm executes on a release.
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// `helm upgrade --install`.
@@ -52,12 +52,12 @@ pub enum ApplyMode {
     Client,
 }
 
-/// One `helm upgrade --install`.
+/// One run of `helm upgrade --install`.
 #[derive(Clone)]
 pub struct Upgrade {
     /// A packaged chart on disk with its dependencies. helm accesses no repository.
     pub chart: PathBuf,
-    /// The values, including secrets. They are passed only on helm's stdin.
+    /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
     /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
@@ -80,9 +80,9 @@ pub struct Upgrade {
 /// A chart as named on the command line: a file, or a chart of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
-    /// The path, the address in a registry, or the name in a repository.
+    /// The path of the chart's file, its address in a registry, or its name in a repository.
     pub name: String,
-    /// `--repo`, `--version` and their values; empty for a file.
+    /// The flags `--repo` and `--version` with their values; empty for a file.
     pub flags: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl fmt::Debug for Upgrade {
     }
 }
 
-/// One `helm uninstall`.
+/// One run of `helm uninstall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uninstall {
     /// The timeout of each single hook.
@@ -184,8 +184,8 @@ impl Upgrade {
 impl Uninstall {
     /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// `--ignore-not-found` is not used: with it, helm treats every failure to read the history, even a missing
-    /// permission, as a deleted release, and reports success.
+    /// The flag `--ignore-not-found` is not among them: with this flag, helm treats every failure to read the history,
+    /// even a missing permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);

@@ -23,7 +23,7 @@ use osdpl_core::release::{Attempt, Verb};
 /// A grandchild that inherited stderr and keeps it open must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a helm process is stopped.
+/// Why the operator stops a helm process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// The plan stops the process, because of newer inputs or a deletion.
@@ -67,7 +67,7 @@ pub enum Exit {
 /// The outcome of one run of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The release.
+    /// The release that helm worked on.
     pub release: ReleaseKey,
     /// The operation: upgrade or uninstall.
     pub verb: Verb,

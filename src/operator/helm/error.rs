@@ -47,7 +47,7 @@ pub enum Error {
     /// helm cannot render a chart.
     #[error("helm cannot render {release}: {output}; nothing was changed")]
     Template {
-        /// The release.
+        /// The release whose chart helm cannot render.
         release: String,
         /// helm's error message, without secrets.
         output: String,

@@ -34,7 +34,7 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
     };
     set_parent_process_death_signal(Some(Signal::TERM))
         .map_err(|error| Error::ParentDeathSignal { why: error.into() })?;
-    // If the parent ended before the request, the signal would never be sent.
+    // If the parent ended before this process requested the signal, the kernel will never send it.
     if getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs()) != Some(parent) {
         return Err(Error::ParentGone { parent });
     }

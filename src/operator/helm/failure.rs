@@ -30,19 +30,22 @@ impl fmt::Display for Subject {
 /// The class of helm's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The newest record is pending: another helm is running, or was killed.
+    /// The newest record is pending: another helm process is working on the release, or was killed.
     Pending,
-    /// helm cannot upgrade the release from its newest record, for example because its status is `uninstalling`.
+    /// helm cannot upgrade the release from its newest record, for example because the status of that record is
+    /// `uninstalling`.
     NoDeployedReleases,
     /// The release to uninstall does not exist.
     ReleaseNotFound,
-    /// An object exists and belongs to another owner.
+    /// helm does not take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// Objects must be deleted before they can be changed as the chart requires: above all plain Jobs.
+    /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete the
+    /// objects first.
     Immutable(Vec<Subject>),
-    /// Another field manager owns fields of an object.
+    /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
-    /// An object exists already, such as a key Secret of an earlier install for a client-side apply.
+    /// An object that helm creates exists already: for example, an earlier install left a Secret with keys, and helm
+    /// applies client-side.
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
@@ -74,7 +77,7 @@ pub enum Failure {
 /// The phrases by which a class of failure is recognized, and the function that makes the failure from the message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// The rules; the first one with a matching phrase counts.
+/// The rules for classifying a message: the first rule with a phrase that the message contains determines the failure.
 ///
 /// The order matters: a message may quote an object whose text contains the phrase of a later rule.
 const RULES: [Rule; 18] = [
@@ -102,7 +105,7 @@ const RULES: [Rule; 18] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for immutable fields of Jobs and selectors, StatefulSets and claims.
+/// The API server's phrases for a change of an immutable field: of Jobs and selectors, StatefulSets, and claims.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for a lost connection to the API server.
@@ -155,7 +158,7 @@ fn missing_chart(text: &str) -> bool {
     text.contains("path \"") && text.contains("\" not found")
 }
 
-/// Returns the immutable objects. helm joins the errors of several objects by ` && `.
+/// Returns the objects with immutable fields that the text names. helm joins the errors of several objects by ` && `.
 fn immutable(text: &str) -> Vec<Subject> {
     let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()
@@ -167,16 +170,17 @@ fn subject(text: &str) -> Option<Subject> {
         let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
         (is_word(kind) && is_word(name)).then(|| Subject { kind: kind.to_owned(), name: name.to_owned() })
     };
-    // cannot patch "NAME" with kind KIND: …
+    // The message contains: cannot patch "NAME" with kind KIND: …
     if let Some(rest) = after(text, "cannot patch \"") {
         return named(between(rest, "with kind ", ":"), between(rest, "", "\""));
     }
-    // … for object NAMESPACE/NAME GROUP/VERSION, Kind=KIND: …
+    // The message contains: … for object NAMESPACE/NAME GROUP/VERSION, Kind=KIND: …
     if let Some(rest) = after(text, "object ").filter(|rest| rest.contains(", Kind=")) {
         let name = between(rest, "", " ").rsplit('/').next().unwrap_or_default();
         return named(between(rest, ", Kind=", ":"), name);
     }
-    // KIND "NAME" in namespace …; KIND.GROUP "NAME" is invalid: …; RESOURCES "NAME" already exists
+    // The message contains one of: KIND "NAME" in namespace …; KIND.GROUP "NAME" is invalid: …; RESOURCES "NAME"
+    // already exists
     let phrases = ["\" in namespace ", "\" is invalid: ", "\" already exists"];
     let position = phrases.iter().filter_map(|phrase| text.find(phrase)).min()?;
     let (before, name) = text[..position].rsplit_once('"')?;
@@ -186,7 +190,7 @@ fn subject(text: &str) -> Option<Subject> {
 
 /// Returns the hook that the text names.
 fn hook(text: &str) -> Option<Subject> {
-    // helm 4: resource KIND/NAMESPACE/NAME not ready. status: …
+    // helm 4 writes: resource KIND/NAMESPACE/NAME not ready. status: …
     if let Some(rest) = after(text, "resource ") {
         let mut parts = between(rest, "", " ").splitn(3, '/');
         return match (parts.next(), parts.next(), parts.next()) {
@@ -194,7 +198,7 @@ fn hook(text: &str) -> Option<Subject> {
             (_, _, _) => None,
         };
     }
-    // helm 3: job NAME failed: …
+    // helm 3 writes: job NAME failed: …
     let name = between(after(text, "job ")?, "", " ");
     (!name.is_empty()).then(|| Subject { kind: "Job".to_owned(), name: name.to_owned() })
 }

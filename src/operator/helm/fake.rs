@@ -12,8 +12,8 @@ use super::Program;
 
 /// Returns the path of the fake helm.
 ///
-/// The file is part of the source tree, and no test writes it. Linux refuses to execute a file that is open for
-/// writing, and a process that another thread forks may still hold it open.
+/// The file is part of the source tree, so that no test has to write it. Linux refuses to execute a file that any
+/// process holds open for writing, and a process that another thread forks may inherit the open file.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }

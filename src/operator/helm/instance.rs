@@ -37,11 +37,12 @@ pub enum InstanceState {
     Alive,
     /// The process ran in the pod with this [`pod_token`]. It is dead if the pod has ended or does not exist any more.
     Pod(String),
-    /// The attempt does not name an operator process, or names one on another machine. Only waiting helps.
+    /// The attempt does not name an operator process, or names one on another machine, so that osdpl can't determine
+    /// whether the process is alive.
     Unknown,
 }
 
-/// Returns a pod's uid in the form it has in an instance, for comparison with [`InstanceState`].
+/// Returns a pod's uid in the form that [`Instance`] and [`InstanceState::Pod`] contain, for comparison with them.
 pub(crate) fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -49,7 +50,7 @@ pub(crate) fn pod_token(uid: &str) -> String {
 }
 
 impl Instance {
-    /// Returns the identity of this process. `pod_uid` is the downward API's `metadata.uid`, if any.
+    /// Returns the identity of this process. `pod_uid` is the pod's uid from the downward API; `None` outside of a pod.
     ///
     /// # Errors
     /// If `/proc` does not identify this process.
@@ -72,7 +73,7 @@ impl Instance {
         }))
     }
 
-    /// Returns the identity as it is part of an attempt.
+    /// Returns the identity as text, in the form that attempts contain.
     pub fn as_str(&self) -> &str {
         &self.0
     }

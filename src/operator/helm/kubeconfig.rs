@@ -20,18 +20,18 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 /// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The path in `KUBECONFIG` or the flag of that name. helm gets it unchanged.
+    /// The path of the kubeconfig that the user named in `KUBECONFIG` or by a flag. helm gets the path unchanged.
     pub given: Option<PathBuf>,
     /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
     pub host: Option<String>,
     /// `KUBERNETES_SERVICE_PORT`.
     pub port: Option<String>,
-    /// The home folder, for `.kube/config`.
+    /// The home folder of the user, which may contain `.kube/config`.
     pub home: Option<PathBuf>,
 }
 
 impl Environment {
-    /// Reads the process environment. `given`, a flag, takes precedence over `KUBECONFIG`.
+    /// Reads the process environment. `given`, the path in a flag, takes precedence over `KUBECONFIG`.
     pub fn from_environment(given: Option<PathBuf>) -> Self {
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());

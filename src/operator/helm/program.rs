@@ -14,7 +14,8 @@ use tokio::process::Command;
 
 use super::Error;
 
-/// The oldest helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels` with 3.13).
+/// The oldest version of helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels`
+/// with 3.13).
 const OLDEST: Version = Version { major: 3, minor: 17 };
 
 /// The newest supported major version. A later version may have renamed flags.
@@ -26,8 +27,7 @@ const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 /// The storage driver of helm's records, regardless of the environment: the operator watches Secrets.
 pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
-/// The environment variables that are passed on to helm: for the location of programs, proxies and trusted
-/// certificates.
+/// The operator's environment variables that helm gets as well: they locate programs, proxies and trusted certificates.
 const PASSED_ON: [&str; 12] = [
     "PATH",
     "TMPDIR",
@@ -52,7 +52,8 @@ const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "
 /// The major and minor version of a helm program. Patch levels never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The major version, 3 or 4. It is part of each release's input digest, because both render and apply differently.
+    /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render and apply
+    /// differently.
     pub major: u32,
     /// The minor version.
     pub minor: u32,
@@ -114,7 +115,7 @@ impl Program {
         self.version
     }
 
-    /// Returns the path of the program, as given or as found.
+    /// Returns the path that was given to [`Program::find`], or the name `helm`, which is looked up on `PATH`.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -153,7 +154,7 @@ impl Program {
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
             .envs(GARBAGE_COLLECTION)
-            // Without a kubeconfig, helm would use the one in HOME or the pod's token.
+            // Without this variable, helm would use the kubeconfig in HOME or the pod's token.
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

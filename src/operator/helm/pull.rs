@@ -15,10 +15,11 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The maximum length of helm's error message.
+/// The maximum length of helm's error message that is kept.
 const MAX_LENGTH: usize = 400;
 
-/// The function that creates a helm command without arguments, in the environment of the named slot.
+/// A function that creates a helm command without arguments. Its parameter names the slot, and with it the folder of
+/// helm's caches.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
 /// Pulls charts with the helm program.
@@ -27,7 +28,8 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// Creates a puller. `start` creates the commands: `move |slot| program.command(slot)`.
+    /// Creates a puller that starts helm with the commands that `start` creates, such as `move |slot|
+    /// program.command(slot)`.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
         Self { start: Box::new(start) }
     }
@@ -90,7 +92,8 @@ pub fn reference(request: &Request) -> ChartReference {
     chart
 }
 
-/// Returns the name and flags of a chart: one address in a registry, a name and `--repo` in a repository.
+/// Returns the name and flags that name a chart on the command line: its address in a registry, or its name and
+/// `--repo` in a repository.
 fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
         return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
@@ -98,7 +101,7 @@ fn chart(repository: &str, name: &str) -> ChartReference {
     ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
-/// Returns the archive that helm left in the folder. The repository chooses its name.
+/// Finds the archive that helm has written to `folder`. The repository chooses the archive's name.
 async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
     let unwritable = |error: std::io::Error| PullFailure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;

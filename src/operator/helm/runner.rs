@@ -1,8 +1,8 @@
 //! The Runner starts helm processes: at most one per release, and a limited number at a time.
 //!
 //! It has no queue. A job without a free slot is refused. The end of each process notifies the watchers of
-//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start
-//! outdated values.
+//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start helm
+//! with outdated values.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -58,7 +58,7 @@ struct Entry {
 }
 
 impl Runner {
-    /// Creates a Runner for this program. Its attempts contain the identity `instance`.
+    /// Creates a Runner that starts this helm program. The labels of its attempts contain the identity `instance`.
     ///
     /// The caller must run in a tokio runtime.
     ///
@@ -90,7 +90,7 @@ impl Runner {
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // The values are serialised before the lock is taken, because that takes a while for a large value tree.
+        // Serialise the values before taking the lock, because serialising a large value tree takes a while.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),
@@ -149,7 +149,7 @@ impl Runner {
         std::mem::take(&mut self.0.state().outcomes)
     }
 
-    /// Returns a receiver that is notified when the table or the outcomes change.
+    /// Returns a receiver that is notified when the table of helm processes or the list of outcomes changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
@@ -217,7 +217,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // The value tree is freed here; the serialised input still holds the values.
+        // Free the value tree while helm runs. helm gets the values from the serialised input.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
@@ -271,7 +271,8 @@ impl State {
 }
 
 impl Entry {
-    /// Requests that the process stops. Returns whether this is the first request; only the first reason counts.
+    /// Requests that the process stops. Returns whether this is the first request; the reasons of later requests are
+    /// ignored.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();

@@ -20,7 +20,7 @@ struct Request {
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. The current tokio runtime watches over the processes that the thread starts.
+    /// Starts the thread. The current tokio runtime waits for the processes that the thread starts.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();

@@ -11,10 +11,11 @@ const BEGINNING: usize = 4 * 1024;
 
 /// The number of bytes kept of the end of the stream.
 ///
-/// The pod templates of two refused Jobs fit into it; helm 3 joins them into one line.
+/// An error about two refused Jobs fits into this number: it contains the Jobs' pod templates, which helm 3 joins into
+/// one line.
 const END: usize = 60 * 1024;
 
-/// The replacement of dropped bytes.
+/// The text that replaces dropped bytes.
 const GAP: &str = " … ";
 
 /// The beginning and the end of a process's stderr.
@@ -26,7 +27,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Appends more of the stream.
+    /// Appends the next bytes of stderr.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let free = BEGINNING - self.beginning.len();
         let (first, rest) = bytes.split_at(free.min(bytes.len()));
@@ -37,7 +38,7 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets, and without parts of secrets that were cut.
+    /// Returns the kept text without secrets, and without the parts of a secret at the place where bytes were dropped.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

@@ -24,13 +24,13 @@ pub struct Capabilities {
     pub versions: Vec<String>,
 }
 
-/// One `helm template`.
+/// One run of `helm template`.
 pub struct Template<'a> {
-    /// The release.
+    /// The name and namespace of the release to render.
     pub release: &'a ReleaseKey,
     /// A packaged chart on disk.
     pub chart: &'a Path,
-    /// The values, including secrets. They are passed only on helm's stdin.
+    /// The values, including secrets. helm gets them only on its stdin.
     pub values: &'a Value,
     /// Whether the release exists, so that templates see an upgrade instead of an install.
     pub is_upgrade: bool,
@@ -40,7 +40,7 @@ pub struct Template<'a> {
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // An upgrade runs no test hooks, and osdpl applies CRDs separately, so that neither is rendered.
+        // Render neither test hooks, which an upgrade does not run, nor CRDs, which osdpl applies separately.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;

@@ -29,7 +29,7 @@ impl<V: PartialEq> WatchCache<V> {
     /// Applies an update of the watch. Returns whether a value changed, a first list was complete, or an attempt failed
     /// for the first time.
     ///
-    /// `read` makes the value of an object; `None` ignores the object.
+    /// `read` returns the value to cache for an object, or `None` for an object that the cache ignores.
     pub(super) fn apply<O: Resource>(
         &mut self,
         update: impl Into<Update<O>>,

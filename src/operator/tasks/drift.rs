@@ -36,7 +36,7 @@ use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 /// The label that helm sets on every object of a release except hooks (helm: `action.setMetadataVisitor`).
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The delay before an object is read again after a failed read, or after helm was found to be working on its release.
@@ -45,7 +45,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The maximum number of objects that the task reads at the same time.
 const FETCHES: usize = 4;
 
-/// The drift found, by release.
+/// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
 /// What the drift task needs: the client, the settings, and the releases to watch.
@@ -67,7 +67,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
+    /// Locks the store. A watch that panics while it holds the lock restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,8 +112,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // While reads are running, nothing is published: an incomplete result would report drift as
-                    // resolved and then as present again.
+                    // Publish nothing while reads are running: an incomplete result would report drift as resolved and
+                    // then as present again.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

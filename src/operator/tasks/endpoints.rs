@@ -1,6 +1,6 @@
 //! Probes the APIs of services: immediately after a change, then periodically.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
+//! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
@@ -33,7 +33,7 @@ const MAX_PROBES: usize = 2;
 /// How the APIs of services are probed.
 #[derive(Clone, Debug)]
 pub struct Probing {
-    /// How the APIs are reached.
+    /// The timeout and the trusted certificates of the connections to the APIs.
     pub reach: HttpConfig,
     /// The period between probes of a healthy API.
     pub period: Duration,
@@ -41,13 +41,14 @@ pub struct Probing {
 
 /// The default period between probes of a healthy API.
 ///
-/// It is short enough to report a fault within a minute, and its load is negligible compared to that of users.
+/// The period is short enough to report a fault within a minute. The load of the probes is negligible compared to the
+/// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The APIs to probe, as set by reconcile.
+/// The APIs to probe, as the last pass has set them.
 pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
 /// The results of the latest probes, by release.

@@ -1,7 +1,7 @@
 //! Observes workloads, Jobs and the pods that are not ready.
 //!
 //! The watches put small values into a [`Store`]. The health task assesses the store, fetches the logs and events that
-//! explain failures, and triggers a reconcile when the result has changed.
+//! explain failures, and triggers a pass when the result has changed.
 
 mod events;
 mod logs;
@@ -37,7 +37,7 @@ use osdpl_core::observed;
 /// The label that helm sets on every object of a release except hooks.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of concurrent log requests.
@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. If a watch has panicked with the lock, that watch restarts and lists all its objects anew.
+    /// Locks the store. A watch that panics while it holds the lock restarts and lists all its objects anew.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,7 +213,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Assesses the store after each change, and triggers a reconcile when the result differs from the last one.
+/// Assesses the store after each change, and triggers a pass when the result differs from the last one.
 async fn run(
     shared: Shared,
     client: Client,

@@ -1,12 +1,12 @@
 //! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
 //!
-//! Reconcile sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
+//! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
 //! match the nodes yet.
 //!
 //! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
-//! ([`crate::tasks::Tasks::forget_hosts`]), because this takes several requests to Nova and Neutron and many attempts:
-//! Nova reports a host as up for a minute after its node was removed.
+//! ([`crate::tasks::Tasks::forget_hosts`]), because the deletion takes several requests to Nova and Neutron and many
+//! attempts: Nova reports a host as up for a minute after its node was removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use osdpl_maintenance::OpenStackClient;
 /// The first pause before the task repeats an unchanged query. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause while Nova does not know every compute whose pod is ready, or still knows a compute without a
-/// node.
+/// The longest pause between two queries while Nova does not know every compute whose pod is ready, or still knows a
+/// compute without a node.
 ///
 /// nova-compute reports every 10 s (`report_interval`) and counts as down after 60 s (`service_down_time`). A
 /// difference that lasts longer is deliberate, for example because computes run outside of the cluster.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
-/// The longest pause while Nova cannot be queried, or keeps a host that the user wants deleted.
+/// The longest pause between two queries while Nova cannot be queried, or keeps a host that the user wants deleted.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
 /// Starts the hosts task, unless API access is disabled; returns the sender of queries and the receiver of
@@ -109,7 +109,7 @@ async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result
     Ok(response)
 }
 
-/// Queries Nova about its hosts. Nothing is written.
+/// Queries Nova about its hosts, without changing anything.
 async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Hosts, Error> {
     let services = client.call(&query.access, &nova::services()).await?.services;
     let hypervisors = client.hypervisors(&query.access).await?;

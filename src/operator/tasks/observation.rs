@@ -1,4 +1,4 @@
-//! The results of all tasks.
+//! Combines the results of all tasks into one observation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

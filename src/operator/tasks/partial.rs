@@ -44,7 +44,7 @@ pub(super) trait Kind: Clone + Send + Sync + 'static {
     type Data: Part;
 }
 
-/// The traits that the spec, status and data of an object need.
+/// The traits that the type of an object's spec, status or data needs.
 pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}

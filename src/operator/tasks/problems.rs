@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a failure must last before it is listed. A restart of the API server is shorter.
+/// How long a failure must last before the list of problems contains it. A restart of the API server takes less time.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred is dropped.
@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// time is longer than any pause between two attempts.
 const EXPIRY: Duration = Duration::from_secs(12);
 
-/// How often the list is checked for expired problems, while there are problems.
+/// How often the list of problems is checked for expired ones, while the list is not empty.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
@@ -35,17 +35,17 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the problem is listed at once, because it is a single event that need not recur.
+    /// Whether the list of problems contains this one at once, because it is a single event that need not recur.
     at_once: bool,
 }
 
 impl Problems {
-    /// Reports that `activity` on `object` has failed. The caller retries and reports again if it still fails.
+    /// Reports that `activity` on `object` has failed. The caller retries, and reports every further failure.
     pub(super) fn report_failure(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, false, Instant::now());
     }
 
-    /// Reports a single failure of `activity` on `object`, which is listed at once.
+    /// Reports a single failure of `activity` on `object`, which the list of problems contains at once.
     pub(super) fn report_event(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, true, Instant::now());
     }
@@ -105,7 +105,7 @@ impl Problems {
         }
     }
 
-    /// Locks the problems. If a task has panicked with the lock, the map is still consistent.
+    /// Locks the problems. The map stays consistent even if a task panics while it holds the lock.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -30,7 +30,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 /// The observed state of each release.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of release records before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of bodies that are fetched and decoded concurrently. Each body unpacks to megabytes.
@@ -48,7 +48,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the records. If a watch has panicked with the lock, that watch restarts and lists all its records anew.
+    /// Locks the records. A watch that panics while it holds the lock restarts and lists all its records anew.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +97,8 @@ struct ReleaseTask {
 }
 
 impl ReleaseTask {
-    /// Derives the state of all releases after each change, and triggers a reconcile when it differs from the last one.
+    /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
+    /// one.
     async fn run(self, mut bodies: Bodies) {
         let mut fetching = FuturesUnordered::new();
         loop {
@@ -128,7 +129,8 @@ fn may_live_elsewhere(release: &ObservedRelease) -> bool {
         && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
 }
 
-/// Derives the state of all releases from their records and the liveness of the operator processes that made these.
+/// Derives the state of all releases from their records, and from whether the operator processes that made the records
+/// are alive.
 fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
@@ -155,7 +157,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the body; its running hook is dropped if the operation has ended since the body was read.
+/// Returns the body, but without its running hook if the operation has ended since the body was read.
 fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
     let running = is_locked(meta);
     RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }

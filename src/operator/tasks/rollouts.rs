@@ -1,6 +1,6 @@
 //! Watches the pods and the template revisions of `DaemonSets` during a rollout, and only then.
 //!
-//! Reconcile sets the targets ([`crate::tasks::Tasks::watch_rollouts`]).
+//! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ use super::{Spawner, publish};
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 
-/// How long a burst of changes is collected before it is processed.
+/// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The `DaemonSet` components to watch, as set by reconcile.
+/// The `DaemonSet` components to watch, as the last pass has set them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
 /// The pods and template revisions of each component whose objects were listed.
@@ -146,7 +146,7 @@ impl Watched {
     }
 }
 
-/// Locks the caches of a component. If a watch has panicked with the lock, they are still consistent.
+/// Locks the caches of a component. The caches stay consistent even if a watch panics while it holds the lock.
 fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A watch that restarts after every failure.
+//! Watches objects of one kind, and restarts the watch after every failure.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const WATCHING: &str = "watching";
 /// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects such a list.
 const UNPROCESSABLE: u16 = 422;
 
-/// The namespaces to watch.
+/// The namespaces in which the tasks watch objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All namespaces, with one watch for each kind.
@@ -94,7 +94,8 @@ pub(super) async fn follow_objects<O>(
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // The event `Init` only announces a list, and does not prove that the list works.
+                    // The event `Init` only announces a list. A problem ends when the first object, or the end of the
+                    // list, arrives.
                     if !matches!(event, watcher::Event::Init) {
                         problems.report_success(WATCHING, kind.plural);
                     }
@@ -161,7 +162,8 @@ pub(super) fn describe_error(error: &Error) -> String {
     }
 }
 
-/// The growing pauses between attempts. The first ones are short, because a restarted API server is back in seconds.
+/// The growing pauses between a watch's attempts to connect. The first ones are short, because a restarted API server
+/// is back in seconds.
 #[derive(Default)]
 struct Pauses {
     attempts: u32,

@@ -37,7 +37,7 @@ pub(super) struct ReleaseStep<'a> {
 }
 
 impl Context {
-    /// Takes the step of a release. If that fails, the error is remembered, and osdpl retries after a backoff.
+    /// Takes the step of a release. If the step fails, osdpl keeps the error and retries after a backoff.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
@@ -117,7 +117,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels with which a revision that another tool made counts as ours.
+    /// Returns the labels by which osdpl takes over a revision that another tool made.
     ///
     /// If the revision differs from the desired state, the labels mark its inputs as unknown.
     fn adoption_labels(
@@ -141,7 +141,9 @@ impl Context {
         ])
     }
 
-    /// Starts the upgrade of a release; returns the result of [`Context::start_helm`].
+    /// Starts the upgrade of a release.
+    ///
+    /// Returns `true` if helm runs; [`Context::start_helm`] describes the other results.
     fn start_upgrade(
         &self,
         name: &str,
@@ -161,8 +163,8 @@ impl Context {
 
     /// Starts helm for one release.
     ///
-    /// Returns `true` if helm runs, `false` if the release waits for a free slot, and `None` if its values can't be
-    /// serialized.
+    /// Returns `true` if helm runs, `false` if helm can't start now, mostly because all slots are in use, and `None` if
+    /// the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
         let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);

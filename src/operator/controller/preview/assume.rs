@@ -58,12 +58,13 @@ impl Assumptions<'_> {
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Returns the CRDs of the charts; none if charts are assumed from the status instead of read.
+    /// Returns the CRDs of the charts; empty if the user named no charts, because the status contains no CRDs.
     pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose inputs are guessed because the status does not report it.
+    /// Returns helm's major version, and the releases whose inputs are guessed because the status does not report the
+    /// version.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -119,7 +120,10 @@ impl Assumptions<'_> {
         ReportedCharts { charts, guessed, unknown }
     }
 
-    /// Returns why the operator has no chart for a release: its status contains the digest of every chart that it has.
+    /// Returns the message in the status about a release for which the operator has no chart; `None` for any other
+    /// release.
+    ///
+    /// The operator has no chart for a release if the status contains no digest of the chart.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
         let live = self.live.filter(|live| live.spec == *spec)?;
         let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;
@@ -138,7 +142,8 @@ impl Assumptions<'_> {
         child.chart_digest.as_ref().filter(|_| is_same && child.chart == release.chart)
     }
 
-    /// Returns the probes of APIs in the status, because only the operator is in the cluster's network.
+    /// Returns the results of the probes from the status: only the operator is in the cluster's network and can reach
+    /// the APIs.
     fn reported_endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
         let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
         let probes = releases.iter().filter_map(|(name, key)| {

@@ -26,7 +26,8 @@ pub(super) async fn observe(
 ) -> Result<Tasks, Error> {
     let rights::Rights { scope, unreadable_kinds } = rights::check_rights(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
-    // Drift is not watched, because the user may not be permitted to read all kinds of objects; the status reports it.
+    // Don't watch for drift, because the user may not be permitted to read all kinds of objects. The status reports the
+    // drift that the operator has found.
     let options = Options {
         scope,
         liveness: liveness_check(client, unknown).await?,

@@ -23,7 +23,7 @@ pub(super) struct Rights {
     pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
-/// Checks whether the user may read all namespaces, as the operator does, or else those of the resource's releases.
+/// Checks whether the user may read all namespaces, as the operator does, or at least those of the resource's releases.
 ///
 /// # Errors
 /// If the user may not read the namespaces of the releases either; the message names every refused read.

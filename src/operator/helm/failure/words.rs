@@ -9,7 +9,7 @@ const LAST: usize = 200;
 /// The maximum length of an invalid value that is kept. A longer value is a dump, such as a pod template.
 const SHORT_VALUE: usize = 60;
 
-/// The replacement of omitted text.
+/// The text that replaces a removed part of helm's message.
 const GAP: &str = "…";
 
 /// Condenses helm's error to one line of at most about 520 bytes, without dumped objects.
@@ -31,7 +31,7 @@ pub(crate) fn condense(text: &str) -> String {
     shorten(prefixes.iter().fold(line.as_str(), |line, prefix| line.strip_prefix(prefix).unwrap_or(line)))
 }
 
-/// Removes bullets, and the error counts of Go's multi-error.
+/// Removes the bullet of a line, and the count of a Go multi-error, such as `2 errors occurred:`.
 fn trim_line(line: &str) -> &str {
     let line = line.trim().trim_start_matches("* ");
     let counted = line.strip_suffix(" error occurred:").or_else(|| line.strip_suffix(" errors occurred:"));
@@ -50,7 +50,8 @@ fn shorten(line: &str) -> String {
 
 /// Returns helm's error without preceding warnings and without dumped objects.
 ///
-/// helm 4 logs each failed upgrade twice, as a warning and as an error. Only the last one counts.
+/// helm 4 logs each failed upgrade twice, as a warning and as an error. The function returns the last of these
+/// messages.
 pub(super) fn error_text(text: &str) -> String {
     let start = ["Error: ", "panic: ", "fatal error: "].iter().find_map(|prefix| line_start(text, prefix));
     let error = start.map_or_else(|| last_lines(text), |start| &text[start..]);
@@ -83,7 +84,8 @@ fn without_dumps(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a dumped value at the start of a text: JSON, or Go's `core.PodTemplateSpec{…}`. 0 for a word.
+/// Returns the length of a dumped value at the start of a text: JSON, or Go's `core.PodTemplateSpec{…}`; 0 if the text
+/// starts with another value.
 fn dump_length(text: &str) -> usize {
     let opening = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "._&*[]".contains(letter)));
     if opening.is_none_or(|position| !text[position..].starts_with('{')) {
@@ -98,7 +100,8 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // If the middle of the dump was cut out, the depth is wrong. Only the last brace is followed by `: `.
+                // If the middle of the dump was cut out, the counted depth is wrong. But only the brace that ends the
+                // dump is followed by `: `.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }
@@ -106,16 +109,19 @@ fn dump_length(text: &str) -> usize {
             _ => {}
         }
     }
-    // The braces do not match, because the dump was cut. The reason, if the text still has one, follows the last brace.
+    // The braces do not match, because a part of the dump was cut out. If the text still contains helm's reason, the
+    // reason follows the last brace.
     text.rfind("}: ").map_or(text.len(), |position| position + 1)
 }
 
-/// Returns the text after the first `mark`.
+/// Returns the part of a text after the first `mark`; `None` if the text does not contain `mark`.
 pub(super) fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark).map(|(_, rest)| rest)
 }
 
-/// Returns the text between the first `start` and the next `end`; up to the end without one, empty without a start.
+/// Returns the text between the first `start` and the next `end`.
+///
+/// If there is no `end`, the result is the rest of the text; if there is no `start`, it is empty.
 pub(super) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let rest = after(text, start).unwrap_or_default();
     rest.split_once(end).map_or(rest, |(found, _)| found)

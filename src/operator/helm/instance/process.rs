@@ -9,7 +9,7 @@ use super::super::Error;
 
 /// Returns an identifier of the machine, its boot and the pid namespace.
 ///
-/// A process id identifies a process only together with it.
+/// A process id identifies a process only together with this identifier.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -43,8 +43,8 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Whether any process is marked as a helm process of `instance`. Processes of other users cannot be read, and are not
-/// of any instance.
+/// Whether any process is marked as a helm process of `instance`. Processes of other users cannot be read, and count as
+/// unmarked.
 pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let Ok(processes) = std::fs::read_dir(proc) else {

@@ -7,7 +7,7 @@ use super::super::{Exit, Outcome, Verb};
 /// The counters of helm processes since the operator started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    /// The counters of each verb.
+    /// The counters of the helm processes, by helm's verb.
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 

@@ -17,7 +17,7 @@ pub struct Config {
     /// The maximum number of concurrent helm processes. It can be high, because helm mostly waits for hooks. Each
     /// process takes up to 150 MB while it renders.
     pub slots: usize,
-    /// The number of processors.
+    /// The number of processors, to which plans limit the helm processes that render a chart at the same time.
     pub cores: usize,
     /// The time that a helm process has between SIGTERM and SIGKILL.
     pub grace: Duration,
@@ -36,7 +36,7 @@ impl Default for Config {
 /// An operation on one release, for which the Runner starts helm.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The release.
+    /// The release that helm works on.
     pub release: ReleaseKey,
     /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,

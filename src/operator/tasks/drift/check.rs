@@ -28,10 +28,10 @@ struct Check {
 
 enum CheckState {
     Pending,
-    /// The object as read; `None` if it does not exist.
+    /// The writers of the object, as the API server returned it; `None` if the object does not exist.
     Read(Option<WriterTrace>),
-    /// The check had no result at this time and must be repeated: a read failed, or helm has worked on the release
-    /// after the revision that the watch reported.
+    /// The check ended at this time without a result and must be repeated: a read failed, or helm has worked on the
+    /// release after the revision that the watch reported.
     Unsettled(Instant),
 }
 
@@ -51,7 +51,7 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether the check of any object had no result and must be repeated.
+    /// Whether the check of any object ended without a result and must be repeated.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
@@ -84,7 +84,7 @@ impl Checks {
         (found, checks)
     }
 
-    /// Whether the object has to be checked now. If so, its check is marked as pending.
+    /// Whether the object has to be checked now. If so, marks its check as pending.
     fn needs_check(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
         let needed = known.is_none_or(|check| {
@@ -122,7 +122,8 @@ impl Checks {
                 let trace = head.map(|head| WriterTrace::read(&head.writers, &tolerated));
                 let left = left.as_ref().and_then(|left| left.get(&id));
                 let is_changed = |left: &ExpectedFields| detect_drift(began, left, trace.as_ref()).is_some();
-                // helm's records matter only for an object that differs from its release.
+                // Read helm's records only if the object differs from its release: without a difference, there is no
+                // drift to confirm.
                 let settled =
                     !left.is_some_and(is_changed) || record::is_newest_deployed(&client, &release, revision).await?;
                 Ok(if settled { CheckState::Read(trace) } else { CheckState::Unsettled(Instant::now()) })

@@ -1,4 +1,4 @@
-//! Schedules the probes, and keeps their results.
+//! Schedules the probes of the services' APIs, and keeps the results of the probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const FAULT_THRESHOLD: u32 = 2;
 
 /// How long Keystone's service catalogue is cached.
 ///
-/// It changes when services are added or removed, and each such change triggers a new request anyway.
+/// The service catalogue changes when services are added or removed, and each such change triggers a new request
+/// anyway.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -37,7 +38,7 @@ struct Probed {
     target: Arc<Target>,
     due: Instant,
     in_flight: bool,
-    /// The number of consecutive failures.
+    /// The number of consecutive probes that the API answered with a fault.
     failures: u32,
     result: ProbeResult,
 }
@@ -45,7 +46,7 @@ struct Probed {
 /// Keystone's service catalogue, as it was last read.
 struct Catalogue {
     types: Types,
-    /// The releases that were expected to have an endpoint in Keystone's service catalogue at that time.
+    /// The releases that were expected to have an endpoint in the catalogue when the catalogue was read.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -116,7 +117,8 @@ impl ProbeSchedule {
 
     /// Whether Keystone's service catalogue must be read again.
     ///
-    /// It must if the cached one is expired, was read for other releases, or lacks the type of a registered API.
+    /// It must be read if the cached one is expired, was read for other releases, or lacks the type of a registered
+    /// API.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
@@ -145,7 +147,7 @@ impl ProbeSchedule {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
         probed.in_flight = false;
-        // The result is dropped, because the target has changed since the probe started.
+        // Drop the result, because the target has changed since the probe started.
         if !Arc::ptr_eq(&probed.target, &done.target) {
             return;
         }
@@ -165,7 +167,7 @@ impl ProbeSchedule {
         }
     }
 
-    /// Returns the results to report. APIs without a connection are left out.
+    /// Returns the latest result for each API to which a connection is possible.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;

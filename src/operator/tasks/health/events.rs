@@ -1,6 +1,7 @@
 //! Fetches the events by which controllers explain why an object waits.
 //!
-//! Only objects that wait without an explanation are queried: the events of a whole cluster are too many to watch.
+//! The health task queries only the events of objects that wait without an explanation, because a whole cluster has too
+//! many events to watch.
 
 use std::sync::Arc;
 
@@ -25,9 +26,9 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Returns the reason of the events to fetch.
+    /// Returns the `reason` field of the events that explain why the object waits.
     ///
-    /// For a claim it is that of the provisioner's events, for all other objects that of Kubernetes' controllers.
+    /// The provisioner reports why a claim waits, and Kubernetes' controllers why all other objects do.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use osdpl_core::health::pod::{Mount, MountKind};
 
-/// How often the task checks whether containers are still being created.
+/// The interval between two rounds of the health task, in which it looks for the reasons why objects wait.
 pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The Secrets and ConfigMaps that a pod mounts and whose existence is checked.

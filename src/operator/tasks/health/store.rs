@@ -55,7 +55,7 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
-/// The result of one assessment.
+/// The result of assessing the store: the state of workloads, and what the health task has to query.
 pub(super) struct Overview {
     /// The assessed state; `None` until all required kinds were listed.
     pub(super) health: Option<Health>,
@@ -96,13 +96,13 @@ pub(super) struct Store {
     pub(super) grace: Duration,
     /// The time of the assessment.
     pub(super) now: Timestamp,
-    /// The requirements that pods of the same template share.
+    /// The requirements of pods. Pods of the same template share them.
     pub(super) shared: Templates,
-    /// The logs, by the pod's uid.
+    /// The fetched logs of failed containers, by the pod's uid.
     logs: BTreeMap<String, Fetched>,
-    /// The mount checks, by the pod's uid.
+    /// The checks whether the objects that a pod mounts exist, by the pod's uid.
     mount_checks: BTreeMap<String, MountCheck>,
-    /// The event queries of objects that wait without an explanation.
+    /// The queries for events about objects that wait without an explanation.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
 }
 
 impl Store {
-    /// Whether all required kinds were listed. An optional kind whose list fails does not block the report.
+    /// Whether each required kind was listed, and each optional kind was listed or its list has failed.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -169,7 +169,7 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect()))
     }
 
-    /// Returns the time until the first of the `NotReady` nodes counts as lost; `None` if there is no such node.
+    /// Returns the time until the next `NotReady` node counts as missing; `None` if there is no such node.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -273,10 +273,10 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Sets the root cause as the trouble of each workload and Job that waits for it.
+/// Sets the trouble of each workload and Job that waits for another object: the chain to the root cause.
 ///
-/// The waiting object is not stuck itself, except for a Job that waits for its own release: helm waits for that Job in
-/// vain.
+/// Such a workload or Job is not stuck itself, except for a Job that waits for its own release: helm waits for that Job
+/// in vain.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

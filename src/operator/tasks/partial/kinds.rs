@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use super::Kind;
 use osdpl_core::health::{cron, job, node, pod, storage, workload};
 
-/// apps/v1 Deployment.
+/// The fields of a `Deployment` (apps/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Deployment;
 
@@ -24,7 +24,7 @@ impl Kind for Deployment {
     type Data = IgnoredAny;
 }
 
-/// apps/v1 `StatefulSet`.
+/// The fields of a `StatefulSet` (apps/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct StatefulSet;
 
@@ -35,7 +35,7 @@ impl Kind for StatefulSet {
     type Data = IgnoredAny;
 }
 
-/// apps/v1 `DaemonSet`.
+/// The fields of a `DaemonSet` (apps/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct DaemonSet;
 
@@ -46,7 +46,9 @@ impl Kind for DaemonSet {
     type Data = IgnoredAny;
 }
 
-/// apps/v1 `ControllerRevision`. Its number is a top-level field.
+/// The fields of a `ControllerRevision` (apps/v1) that osdpl uses.
+///
+/// [`Partial`](super::Partial) contains its number, which is a top-level field.
 #[derive(Clone)]
 pub(in crate::tasks) struct ControllerRevision;
 
@@ -57,7 +59,7 @@ impl Kind for ControllerRevision {
     type Data = IgnoredAny;
 }
 
-/// batch/v1 Job.
+/// The fields of a `Job` (batch/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Job;
 
@@ -68,7 +70,7 @@ impl Kind for Job {
     type Data = IgnoredAny;
 }
 
-/// batch/v1 `CronJob`.
+/// The fields of a `CronJob` (batch/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct CronJob;
 
@@ -79,7 +81,7 @@ impl Kind for CronJob {
     type Data = IgnoredAny;
 }
 
-/// v1 Pod.
+/// The fields of a `Pod` (v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Pod;
 
@@ -90,7 +92,7 @@ impl Kind for Pod {
     type Data = IgnoredAny;
 }
 
-/// v1 Service.
+/// The fields of a `Service` (v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Service;
 
@@ -108,7 +110,7 @@ pub(in crate::tasks) struct Selected {
     pub(in crate::tasks) selector: BTreeMap<String, String>,
 }
 
-/// v1 PersistentVolumeClaim.
+/// The fields of a `PersistentVolumeClaim` (v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Claim;
 
@@ -119,7 +121,7 @@ impl Kind for Claim {
     type Data = IgnoredAny;
 }
 
-/// storage.k8s.io/v1 StorageClass.
+/// The fields of a `StorageClass` (storage.k8s.io/v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Class;
 
@@ -131,7 +133,7 @@ impl Kind for Class {
     type Data = IgnoredAny;
 }
 
-/// v1 Node.
+/// The fields of a `Node` (v1) that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Node;
 
@@ -143,7 +145,7 @@ impl Kind for Node {
     type Data = IgnoredAny;
 }
 
-/// helm's record of a revision, without its payload.
+/// The Secret in which helm stores the record of a revision, reduced to its metadata.
 #[derive(Clone)]
 pub(in crate::tasks) struct RecordHead;
 
@@ -155,7 +157,7 @@ impl Kind for RecordHead {
     type Data = IgnoredAny;
 }
 
-/// helm's record of a revision, with its payload.
+/// The Secret in which helm stores the record of a revision, with its payload.
 #[derive(Clone)]
 pub(in crate::tasks) struct Record;
 

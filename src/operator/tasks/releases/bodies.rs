@@ -22,13 +22,14 @@ use osdpl_core::scrub::Scrubber;
 /// The name of the activity under which [`Problems`] lists failed fetches.
 const READING: &str = "reading release records";
 
-/// The state of the body of one release's newest record.
+/// The body of the newest record of a release, and the state of its fetch.
 #[derive(Default)]
 struct Entry {
-    /// The record's uid. A release that was removed and installed again restarts at revision 1, with another uid.
+    /// The record's uid, which tells records of the same revision apart: a release that was removed and installed again
+    /// restarts at revision 1.
     record: Option<String>,
-    /// The resourceVersions of the record that were last requested and last read. The body is current if one of them is
-    /// the newest.
+    /// The resourceVersion of the record that the last fetch was started for, and (in `found`) the one that it has
+    /// read. The body needs no new fetch if either is the newest version that the watch has reported.
     requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
@@ -39,7 +40,7 @@ struct Entry {
     body: Option<Result<RecordBody, String>>,
 }
 
-/// The result of a fetch.
+/// The result of fetching the body of a record.
 pub(super) struct Fetched {
     key: ReleaseKey,
     outcome: Outcome,
@@ -51,7 +52,7 @@ enum Outcome {
         objects: Option<Arc<Objects>>,
         body: Box<Result<RecordBody, String>>,
     },
-    /// The record is deleted. The watch on records reports the deletion, so that nothing is to be done.
+    /// The record is deleted. The task does nothing, because the watch on records reports the deletion.
     Deleted,
     /// The fetch failed and must be retried.
     Failed,
@@ -76,7 +77,7 @@ impl Bodies {
         entry.body.as_ref()
     }
 
-    /// Whether any body could not be fetched, so that the fetch must be retried.
+    /// Whether the last fetch of any body has failed, so that the task must retry it.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
@@ -98,7 +99,7 @@ impl Bodies {
         fetches
     }
 
-    /// Whether this version of a record must be fetched. If so, it is marked as requested.
+    /// Whether this version of a record must be fetched now. If so, the version is marked as requested.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
@@ -161,8 +162,10 @@ impl Bodies {
     }
 }
 
-/// Whether osdpl uses the body of a record. It assesses neither foreign releases nor the progress of operations that
-/// someone else runs on a release of osdpl.
+/// Whether osdpl uses the body of a record.
+///
+/// osdpl does not assess releases that others manage, and does not follow an operation that someone else runs on a
+/// release of osdpl.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

@@ -48,7 +48,7 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
     })
 }
 
-/// Decodes the content of a record that changes during an operation, and adds the revision's objects.
+/// Decodes the part of a record that changes during an operation, and combines it with the revision's `objects`.
 pub(super) fn read(
     payload: &[u8],
     namespace: &str,
@@ -78,8 +78,8 @@ pub(super) fn read(
 
 /// Whether the hook is a Job that stays in the cluster, complete, after the operation of this revision.
 ///
-/// Such a Job runs after install, upgrade or rollback, and helm does not delete it. After an operation has ended, a
-/// hook that did not run belongs to another kind of operation.
+/// Such a Job runs after install, upgrade or rollback, and helm does not delete it when it succeeds. A hook that has
+/// not run after the operation has ended belongs to another kind of operation.
 fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
     let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
@@ -130,7 +130,8 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
         Status::PendingInstall => "-install",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        // helm does not record which operation failed, but an upgrade keeps the time of the first install.
+        // helm does not record which operation failed. An upgrade keeps the time of the first install, so equal times
+        // mean that an install failed.
         Status::Failed if record.first_deployed == record.last_deployed => "-install",
         Status::PendingUpgrade | Status::Failed => "-upgrade",
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded => "",

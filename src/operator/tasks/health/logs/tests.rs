@@ -26,7 +26,7 @@ fn a_cut_log_shows_no_part_of_a_secret() {
     // The kubelet has cut the log at `FETCHED_BYTES`, in the middle of the secret.
     let cut = format!("{:x>width$}", "correct-horse", width = fetched);
     assert!(!shortened(&cut).unwrap().contains("correct"));
-    // The operator cuts the log to `BYTES`, at each position in the secret.
+    // The operator cuts the log to `BYTES`. Try each position of the cut around and within the secret.
     for behind in BYTES - 30..BYTES + 30 {
         let log = format!("{} correct-horse-battery{}", "x".repeat(200), "y".repeat(behind));
         let short = shortened(&log).unwrap();

@@ -1,4 +1,4 @@
-//! Decides which logs to fetch to explain failures, and keeps them.
+//! Decides which logs to fetch to explain failures, and stores the fetched logs.
 
 use super::{Store, job_owner, workload_owner};
 use crate::tasks::cache::WatchCache;
@@ -8,7 +8,7 @@ use osdpl_core::cause::{OwnerRef, Pods};
 /// The maximum number of attempts to fetch a log.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// The log of a container's last failure.
+/// The log of a container's last failure, and the state of its fetch.
 pub(super) struct Fetched {
     restarts: i32,
     attempts: u32,
@@ -24,7 +24,7 @@ impl Fetched {
 }
 
 impl Store {
-    /// Marks all requests as ended, because the task that would have stored their results has ended.
+    /// Marks all fetches as ended, because the task that would have stored their results has ended.
     pub(in crate::tasks::health) fn forget_fetches(&mut self) {
         for log in self.logs.values_mut() {
             log.in_flight = false;
@@ -58,7 +58,7 @@ impl Store {
         first.collect()
     }
 
-    /// Whether the log has to be fetched now. If so, it is marked as in flight.
+    /// Whether the log has to be fetched now. If so, marks its fetch as in flight.
     fn needs_fetch(&mut self, wanted: &Wanted) -> bool {
         let restarts = wanted.failing.restarts;
         let fresh = || Fetched { restarts, attempts: 0, in_flight: false, text: None };

@@ -8,7 +8,7 @@ use osdpl_core::health::pod::Mount;
 /// The checks whether the Secrets and ConfigMaps that a pod mounts exist.
 #[derive(Default)]
 pub(super) struct MountCheck {
-    /// The number of rounds in which the pod's containers were being created.
+    /// In how many rounds of the health task the pod's containers were being created.
     rounds: u32,
     in_flight: bool,
     absent: Vec<Mount>,
@@ -20,7 +20,7 @@ impl MountCheck {
     }
 }
 
-/// Whether a check is due in this round.
+/// Whether a check is due in this round of the health task.
 ///
 /// The first check is due in the second round, later ones at growing intervals. While checks find a problem, one is due
 /// in every round.
@@ -34,7 +34,8 @@ pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
 }
 
 impl Store {
-    /// Counts a round for one pod of each workload and Job, and returns the pods whose mounts to check now.
+    /// Begins a round of the health task: returns the pods whose mounts the task checks now, at most one pod of each
+    /// workload and Job.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));

@@ -1,4 +1,5 @@
-//! Shares equal requirements between pods, to save memory: hundreds of pods of a `DaemonSet` may have the same.
+//! Stores equal requirements of pods only once, to save memory: hundreds of pods of a `DaemonSet` may wait for the same
+//! objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use osdpl_core::health::pod::{Requirements, UnreadyPod};
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod with its requirements replaced by equal ones of another pod, if there are any.
+    /// Returns the pod; if the store has equal requirements of another pod, both pods share them.
     ///
-    /// Requirements that no pod uses any more are dropped.
+    /// Also drops requirements that no pod uses any more.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {
         if let Some(known) = self.0.get(&pod.requirements) {
             pod.requirements = Arc::clone(known);

@@ -15,7 +15,7 @@ use osdpl_core::observed::{ClaimPhase, Workload};
 /// The queries for the events of an object that waits without an explanation.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// The number of rounds in which the object was waiting.
+    /// In how many rounds of the health task the object was waiting without an explanation.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
@@ -29,7 +29,7 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
-                // The conditions of a Deployment explain why it waits, so that no event is needed.
+                // No event is needed: the conditions of a Deployment explain why it waits.
                 WorkloadKind::Deployment => return None,
                 WorkloadKind::StatefulSet => "StatefulSet",
                 WorkloadKind::DaemonSet => "DaemonSet",
@@ -44,8 +44,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Counts a round for each object that waits without an explanation, and returns the objects whose events to query
-    /// now.
+    /// Begins a round of the health task: returns the objects that wait without an explanation and whose events the
+    /// task queries now.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Returns why the pods of a workload or Job cannot be created, by workload or Job.
+    /// Returns, by workload or Job, why its pods cannot be created.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -91,7 +91,7 @@ impl Store {
         deployments.chain(from_events).collect()
     }
 
-    /// Returns why claims have no volume, according to their provisioners, by namespace and name.
+    /// Returns, by namespace and name of a claim, why its provisioner creates no volume.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {

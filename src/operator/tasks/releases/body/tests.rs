@@ -101,7 +101,7 @@ fn reads_plain_jobs_and_hooks_that_ran_and_are_kept() {
         BTreeSet::from(recreated),
         "an upgrade does not recreate post-install hooks"
     );
-    // During an operation, a Job of a hook that has not run yet (it has no phase) counts as well.
+    // During an operation, the body also contains the Job of a hook that has not run yet (it has no phase).
     assert!(body("pending-upgrade", &[db_sync("", "")]).jobs.contains(&name("openstack", "nova-db-sync")));
 }
 
