@@ -52,7 +52,8 @@ impl World {
 
     /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
-        // The API server may write its audit log after the test has observed the write through a watch.
+        // The API server may write an entry of its audit log only after the test has observed the write through a
+        // watch: wait until the log is complete.
         let logged = async {
             while self.written_since(since) != self.planned_since(since) {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -241,7 +242,7 @@ fn a_paused_cloud_adopts_a_release_on_request() {
         let generation = world.apply(&paused).await.metadata.generation;
         let is_observed =
             |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
-        world.until("the pause is observed", is_observed).await;
+        world.until("the operator has observed the pause", is_observed).await;
 
         let began = now();
         world.annotate(ADOPT, json!("memcached")).await;

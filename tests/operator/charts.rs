@@ -80,7 +80,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert!(!outdated.exists(), "a starting operator removes unused archives from its cache");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
-        let hash = world.until("the newer catalogue is applied", newer).await;
+        let hash = world.until("the operator requests approval for the newer catalogue", newer).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
         edit(&charts.join("memcached"), 2);

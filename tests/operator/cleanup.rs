@@ -13,7 +13,8 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses. Helm creates ConfigMaps, claims and Roles before it fails with it.
+/// Returns a Service that the API server refuses. Helm creates the release's ConfigMaps, claims and Roles first, and
+/// fails when it creates this Service.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -144,7 +145,7 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
         // Recreate what an operator leaves that dies between helm's success and the cleanup: the leftover `second`, and
-        // the record of revision 3 without the label.
+        // the record of revision 3 without the label that marks it as cleaned up.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");

@@ -32,7 +32,7 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
 /// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// Returns a condition, if its observed generation is the newest one.
+    /// Returns the condition of this type, unless it describes an older generation of the spec.
     fn condition(&self, type_: &str) -> Option<Condition>;
     /// Whether the Ready condition is True for the newest generation.
     fn is_ready(&self) -> bool;
@@ -107,12 +107,12 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the resource, and returns it.
+    /// Waits until `find` returns a value for the test's resource, and returns this value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for the resource with this name, and returns it.
+    /// Waits until `find` returns a value for the resource with this name, and returns this value.
     pub async fn until_of<T>(
         &self,
         name: &str,

@@ -25,7 +25,8 @@ async fn trigger(world: &World, spec: &mut serde_json::Value) {
 /// [`trigger`].
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
-        // The API server may write its audit log after the test has observed the write through a watch.
+        // The API server may write an entry of its audit log only after the test has observed the write through a
+        // watch: wait until the log is complete.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -21,7 +21,7 @@ fn test_status(cloud: &OpenStackDeployment) -> TestStatus {
 }
 
 impl World {
-    /// Starts a Job of tempest's CronJob, and waits until the status contains its result.
+    /// Starts a Job of tempest's CronJob, and waits until the cloud's status says whether the Job's tests passed.
     async fn run_tests(&self, job: &str, passed: bool) -> OpenStackDeployment {
         self.run_now(CRON, job).await;
         let name = format!("{}/{job}", self.namespace);

@@ -21,7 +21,8 @@ pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // The supervisor stops when this closes its pipe. It exits after its programs, so the wait is for them, too.
+        // Closing the pipe stops the supervisor. The supervisor exits after its programs, so this waits until all of
+        // them have exited.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

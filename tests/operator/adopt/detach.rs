@@ -41,7 +41,7 @@ impl World {
     async fn detach_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let helm_list = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, helm_list());
-        // A running operator would delete the resource before `osdpl plan` can print the plan of the deletion.
+        // Stop the operator: it would delete the resource before `osdpl plan` can print the plan of the deletion.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

@@ -62,8 +62,8 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                // Like Nova: `host` matches the source or the destination, and unknown parameters are ignored. Nova has
-                // no parameter that matches only the destination.
+                // Filter as Nova does: the parameter `host` matches the source or the destination of a migration, no
+                // parameter matches only the destination, and unknown parameters are ignored.
                 let (source, host) = (query(url, "source_compute"), query(url, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)

@@ -92,7 +92,8 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// Returns an error if a component has exited, or is not ready within the timeout.
+/// Returns an error if a component has exited, or if [`TIMEOUT`] has passed since `started`: the component that the
+/// caller waits for will not become ready.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

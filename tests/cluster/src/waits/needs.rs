@@ -34,7 +34,7 @@ pub(super) enum SourceKind {
 pub(super) struct Source {
     pub kind: SourceKind,
     pub name: String,
-    /// The name of the volume or container that refers to it.
+    /// The name of the volume or container that refers to this Secret or ConfigMap.
     pub user: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct CustomDependency {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// The fields that must have a value, with keys such as `status.phase`.
+    /// The fields that must have the given values, each with its path, such as `status.phase`.
     pub fields: Vec<FieldDependency>,
     pub conditions: Vec<ConditionDependency>,
 }
