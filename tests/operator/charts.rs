@@ -105,8 +105,8 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // Kubernetes' timestamps have whole seconds, so memcached must become unready in a later second than it
-        // started. The delay of mariadb makes the test wait that long for Ready.
+        // The operator knows that a pod was ready if it became unready in a later second than it started: Kubernetes'
+        // timestamps have whole seconds. The delay of mariadb makes the cloud Ready only after such a second has begun.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -132,7 +132,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`.
+        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`. The
+        // operator must still delete `first`.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;

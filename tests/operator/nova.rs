@@ -78,7 +78,7 @@ impl Default for Nova {
 }
 
 impl Nova {
-    /// Locks the state and runs `change` with it.
+    /// Locks the state of the fake APIs and calls `change` with it.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }

@@ -187,8 +187,11 @@ fn access_admin_passes_the_admin_key_to_charts() {
 
         // With `access: admin`, a Job of each chart writes the keyring that the chart's pods wait for. Simulated pods
         // write nothing, so the test writes the keyrings.
-        let job = world
-            .until_object::<Job>("the Job of the chart creates its pool", "glance-storage-init", |job| job.is_some());
+        let job = world.until_object::<Job>(
+            "the chart's Job that creates Glance's pool exists",
+            "glance-storage-init",
+            |job| job.is_some(),
+        );
         Box::pin(job).await;
         for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {
             let secret =

@@ -53,7 +53,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
         Err(_) => {
             let _ = child.kill();
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            Err(failed(format!("it ended with {status} and reported no reason")))
+            Err(failed(format!("the supervisor ended with {status} and reported no reason")))
         }
     }
 }

@@ -39,7 +39,8 @@ const PATCHES: usize = 32;
 /// event reports its recovery.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Watches the cluster and releases pods until the process exits.
+/// Watches the cluster, and releases each pod when the objects that it waits for are available. Runs until the process
+/// exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
     let mut writer = ResultWriter {

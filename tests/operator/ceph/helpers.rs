@@ -1,4 +1,5 @@
-//! Helpers that describe an external Ceph and check its keys.
+//! Helpers of the tests with Ceph: they write the Secret that describes an external Ceph, and check where Ceph's keys
+//! are.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
