@@ -105,8 +105,9 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // The operator knows that a pod was ready if it became unready in a later second than it started: Kubernetes'
-        // timestamps have whole seconds. The delay of mariadb makes the cloud Ready only after such a second has begun.
+        // The operator takes a pod for failed only if it became unready in a later second than it started, because
+        // Kubernetes' timestamps have whole seconds. The delay of mariadb postpones Ready, and so memcached's failure,
+        // to a later second.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -1,4 +1,5 @@
-//! The operator deletes objects that failed revisions left behind. It reports failures that a retry does not fix.
+//! The operator deletes objects that failed revisions left behind. The operator also reports failures that a retry does
+//! not fix.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};

@@ -87,7 +87,8 @@ impl World {
         assert!(status.success());
     }
 
-    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Removes the block.
+    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Later ones are not
+    /// blocked.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {

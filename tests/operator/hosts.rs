@@ -71,7 +71,7 @@ impl World {
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
         let found = self.until_object::<Job>(
-            "the Job that maps the new host exists or has succeeded, as the test expects",
+            "the Job that maps the new host is in the state that the test expects",
             name,
             |found| found.is_some_and(&is),
         );

@@ -106,7 +106,7 @@ fn restarts_helm_after_it_was_killed() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
 
-        // The kernel's out-of-memory killer would end helm in the same way.
+        // Kill helm with SIGKILL, as the kernel's out-of-memory killer would.
         world.helm_runs()[0].signal(Signal::KILL);
         world
             .until("helm installs revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))

@@ -15,7 +15,8 @@ use crate::world::{run_test, with_timeout};
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
     run_test("several-clouds", async |world| {
-        // Creation timestamps have whole seconds. If they are equal, the operator treats the smaller uid as older.
+        // Sort the clouds by age as the operator does: creation timestamps have whole seconds, and if two are equal,
+        // the cloud with the smaller uid counts as older.
         let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),

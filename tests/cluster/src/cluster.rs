@@ -285,7 +285,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
 }
 
-/// Runs a function that blocks for long on a thread of its own, so that the function does not block async tasks.
+/// Runs `work`, which blocks for long, on a separate thread, so that other async tasks continue meanwhile.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

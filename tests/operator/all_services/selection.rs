@@ -1,5 +1,5 @@
-//! The services that the clouds of `all_services` contain: all of the catalogue, except for the ones that are listed
-//! here with the reason.
+//! Selects the services of the test clouds in `all_services`: all services of the catalogue, except for those that this
+//! module excludes for a stated reason.
 
 use std::collections::BTreeSet;
 use std::path::Path;

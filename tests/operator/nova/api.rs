@@ -98,7 +98,7 @@ impl State {
         self.change(verb, path, body)
     }
 
-    /// Executes a change. Returns its line for the log of requested changes, and the response.
+    /// Executes a change that osdpl requests. Returns the line about it for the log of changes, and the response.
     pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         let below = path.trim_start_matches("/v2.1/");
         let id = below.split('/').nth(1).unwrap_or_default();

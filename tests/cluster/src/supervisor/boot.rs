@@ -34,7 +34,7 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Starts two tasks in this process that do what kwok lacks of kubelets: the waits before a pod starts, and logs.
+/// Starts two tasks in this process that simulate what kwok does not: a pod's waits before its start, and its logs.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));

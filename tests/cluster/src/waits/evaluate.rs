@@ -54,9 +54,9 @@ fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if let Some((stage, missing)) = waits {
         return [set("waits-in", Some(stage)), set("waits-for", Some(&missing.join("; ")))].into();
     }
-    // On a node that is not ready, release no pod: a kubelet that does not run starts no pods.
-    let goes = pod.is_released() || world.is_node_ready(&pod.node);
-    let released = if goes { Some("true") } else { None };
+    // Release no further pod on a node that is not ready: its kubelet would not start the pod.
+    let may_start = pod.is_released() || world.is_node_ready(&pod.node);
+    let released = if may_start { Some("true") } else { None };
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
