@@ -22,7 +22,7 @@ const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
 pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
-/// The key of a user after its rotation.
+/// The key of a Ceph user after the key's rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Returns a spec with images and volumes on Ceph.

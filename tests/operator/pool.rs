@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::world::with_timeout;
 
-/// The namespace in which the operator's chart is installed, and the name of its release and service account.
+/// The namespace in which the operator's chart is installed, and the name of the chart's release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
 /// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,

@@ -105,7 +105,7 @@ impl StopSignal {
             });
         }
         if attached {
-            // Read on a thread of its own, because tokio cannot cancel a read of standard input.
+            // Read standard input on a thread of its own, because tokio cannot cancel such a read.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
