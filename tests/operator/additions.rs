@@ -51,7 +51,7 @@ fn installs_added_services_and_survives_an_invalid_edit() {
             let message = cloud.condition("Ready").map(|condition| condition.message).unwrap_or_default();
             message.contains("ConfigMap").then(|| (cloud.is_ready(), message))
         };
-        let (is_ready, message) = world.until("the error is reported", is_reported).await;
+        let (is_ready, message) = world.until("the operator reports the invalid addition", is_reported).await;
         assert!(is_ready && message.contains("key \"presets.bright.yaml\""), "{message}");
         assert!(message.contains("its previous content is used until it is corrected"), "{message}");
 
@@ -59,7 +59,7 @@ fn installs_added_services_and_survives_an_invalid_edit() {
         let is_upgraded = |cloud: &osdpl_core::api::OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("lantern").revision == Some(2)).then_some(())
         };
-        world.until("the correction is deployed", is_upgraded).await;
+        world.until("the operator has deployed the corrected addition", is_upgraded).await;
         assert_eq!(memory(), Some(json!(400)));
     });
 }

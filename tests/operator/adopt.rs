@@ -1,5 +1,5 @@
-//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. It runs no helm and recreates no
-//! pod.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. For neither does osdpl run helm
+//! or recreate a pod.
 
 mod content;
 mod detach;

@@ -221,8 +221,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Facts of Octavia's prerequisites Job would cause a second revision, but simulated nodes run no
-            // containers.
+            // Even octavia has only one revision: the facts of its prerequisites Job would cause a second one, but
+            // simulated nodes run no containers.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

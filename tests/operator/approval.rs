@@ -81,7 +81,7 @@ fn automatic_approval_does_not_wait() {
         assert!(operator.stop().await.success());
         let _operator = world.operator().catalog(&newer_catalogue(world)).start().await;
         world
-            .until("the catalogue's change is deployed", |cloud| {
+            .until("the operator has deployed the newer catalogue", |cloud| {
                 (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
             })
             .await;

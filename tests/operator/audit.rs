@@ -52,7 +52,8 @@ impl World {
 
     /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
-        // The API server may write its audit log after the test has observed the write through a watch.
+        // The API server may write an entry of its audit log only after the test has observed the write through a
+        // watch: wait until the log is complete.
         let logged = async {
             while self.written_since(since) != self.planned_since(since) {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -98,7 +99,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let installed = world.writes_what_it_plans(began, "install").await;
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // An earlier test may have left CRDs of mariadb's chart. The operator then transfers them to the new release.
+        // Ignore CRDs: only if an earlier test has left CRDs of mariadb's chart, the operator writes them, to transfer
+        // them to the new release.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
@@ -241,7 +243,7 @@ fn a_paused_cloud_adopts_a_release_on_request() {
         let generation = world.apply(&paused).await.metadata.generation;
         let is_observed =
             |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
-        world.until("the pause is observed", is_observed).await;
+        world.until("the operator has observed the pause", is_observed).await;
 
         let began = now();
         world.annotate(ADOPT, json!("memcached")).await;

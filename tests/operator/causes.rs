@@ -71,10 +71,10 @@ fn names_the_missing_image_of_a_database() {
             .await;
         delete_pods(world, "keystone-api").await;
         let (reason, cloud) = world
-            .until("keystone/api is reported as waiting for mariadb/server", |cloud| {
+            .until("the status reports that keystone/api waits for mariadb/server", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                // For a moment the status names the deleted pod as the root cause.
+                // For a moment the status still names the deleted pod as the root cause: go on waiting.
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
@@ -82,7 +82,7 @@ fn names_the_missing_image_of_a_database() {
         assert!(root.starts_with("mariadb-server-0: ImagePullBackOff "), "{root}");
         assert_eq!(reason, format!("waits for mariadb/server: {root}"));
         let causes = cloud.status().causes;
-        assert_eq!(causes.len(), 1, "the same root is reported once: {causes:?}");
+        assert_eq!(causes.len(), 1, "the status must report the root cause once: {causes:?}");
         assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
         assert_eq!(causes[0].affected, ["keystone/api"]);
         let namespace = &world.namespace;
@@ -133,7 +133,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let reason = world
-            .until("the claim is reported", |cloud| {
+            .until("the status reports the pending claim of mariadb", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("mariadb")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
@@ -154,7 +154,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
         let rabbit = world
-            .until("the claim of rabbitmq is reported as well", |cloud| {
+            .until("the status also reports the pending claim of rabbitmq", |cloud| {
                 let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
             })
@@ -177,7 +177,7 @@ fn lists_leftovers_after_the_class_was_corrected() {
             let reason = cloud.status().health.get("mariadb")?.get("server")?.reason.clone();
             reason.contains("claim mysql-data-mariadb-server-0 ").then_some(())
         };
-        world.until("the claim is reported", unbound).await;
+        world.until("the status reports the pending claim of mariadb", unbound).await;
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
         let message = world

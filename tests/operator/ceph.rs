@@ -22,7 +22,7 @@ const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
 pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
-/// The key of a user after its rotation.
+/// The key of a Ceph user after the key's rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Returns a spec with images and volumes on Ceph.
@@ -86,7 +86,7 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
         let operator = world.operator().start().await;
         world.apply(&spec()).await;
         let missing = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretUnavailable").then(|| ceph(cloud).1);
-        let message = world.until("the missing Secret is reported", missing).await;
+        let message = world.until("the status reports the missing Secret", missing).await;
         assert!(
             message.contains(&format!("Secret {}/{SECRET} does not exist; create it", world.namespace)),
             "{message}"
@@ -144,7 +144,7 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_ne!(world.ceph_annotation("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
-        // The operator refuses the second monitor, which is no address, and keeps all previous settings.
+        // The second monitor is no address: the operator refuses the whole Secret and keeps all previous settings.
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
         let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
         world.until("the operator refuses the monitor's address", malformed).await;
@@ -152,8 +152,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789"})).await;
-        world.until("cinder is upgraded to the new monitors", again("cinder", 2)).await;
-        world.until("glance is upgraded to the new monitors", again("glance", 3)).await;
+        world.until("the operator has upgraded cinder to the new monitor", again("cinder", 2)).await;
+        world.until("the operator has upgraded glance to the new monitor", again("glance", 3)).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert!(conf["ceph.conf"].ends_with("mon_host = 10.0.0.9:6789\n"), "{conf:?}");
         assert_eq!(world.upgraded_since(runs), ["cinder", "glance", "glance"]);
@@ -232,7 +232,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let blocked = |cloud: &OpenStackDeployment| {
             (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
         };
-        let cloud = world.until("the foreign ConfigMap is reported", blocked).await;
+        let cloud = world.until("the status reports the foreign ConfigMap", blocked).await;
         assert!(
             ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not created by osdpl", world.namespace))
         );

@@ -80,7 +80,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert!(!outdated.exists(), "a starting operator removes unused archives from its cache");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
-        let hash = world.until("the newer catalogue is applied", newer).await;
+        let hash = world.until("the operator requests approval for the newer catalogue", newer).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
         edit(&charts.join("memcached"), 2);
@@ -105,8 +105,9 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // Kubernetes' timestamps have whole seconds, so memcached must become unready in a later second than it
-        // started. The delay of mariadb makes the test wait that long for Ready.
+        // The operator takes a pod for failed only if it became unready in a later second than it started, because
+        // Kubernetes' timestamps have whole seconds. The delay of mariadb postpones Ready, and so memcached's failure,
+        // to a later second.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -1,4 +1,5 @@
-//! The operator deletes objects that failed revisions left behind. It reports failures that a retry does not fix.
+//! The operator deletes objects that failed revisions left behind. The operator also reports failures that a retry does
+//! not fix.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
@@ -13,7 +14,8 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses. Helm creates ConfigMaps, claims and Roles before it fails with it.
+/// Returns a Service that the API server refuses. Helm creates the release's ConfigMaps, claims and Roles first, and
+/// fails when it creates this Service.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -131,7 +133,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`.
+        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`. The
+        // operator must still delete `first`.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;
@@ -144,7 +147,7 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
         // Recreate what an operator leaves that dies between helm's success and the cleanup: the leftover `second`, and
-        // the record of revision 3 without the label.
+        // the record of revision 3 without the label that marks it as cleaned up.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");

@@ -32,11 +32,12 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
 /// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// Returns a condition, if its observed generation is the newest one.
+    /// Returns the condition of this type, unless it describes an older generation of the spec.
     fn condition(&self, type_: &str) -> Option<Condition>;
-    /// Whether the Ready condition is True for the newest generation.
+    /// Whether the Ready condition is True for the newest generation of the spec.
     fn is_ready(&self) -> bool;
-    /// Returns the reason of the Ready condition of the newest generation; empty if there is none yet.
+    /// Returns the reason of the Ready condition for the newest generation of the spec; empty if there is no such
+    /// condition yet.
     fn reason(&self) -> String;
     /// Returns the status of a release; empty if there is none.
     fn child(&self, release: &str) -> HelmReleaseStatus;
@@ -71,7 +72,7 @@ impl World {
         self.api()
     }
 
-    /// Runs `kubectl apply --server-side` for the resource with this spec.
+    /// Runs `kubectl apply --server-side` for the test's resource with this spec.
     pub async fn apply(&self, spec: &Value) -> OpenStackDeployment {
         self.apply_as(NAME, spec).await
     }
@@ -86,33 +87,33 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Sets an annotation of the resource, or removes it if `value` is null.
+    /// Sets an annotation of the test's resource, or removes the annotation if `value` is null.
     pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// Runs `kubectl delete --wait=false` for the resource.
+    /// Runs `kubectl delete --wait=false` for the test's resource.
     pub async fn delete(&self) {
         self.delete_named(NAME).await;
     }
 
-    /// Deletes the resource with this name, without waiting for its finalizer.
+    /// Deletes the `OpenStackDeployment` with this name, without waiting for its finalizer.
     pub async fn delete_named(&self, name: &str) {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until the resource is deleted.
+    /// Waits until the test's resource is deleted.
     pub async fn until_gone(&self) {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the resource, and returns it.
+    /// Waits until `find` returns a value for the test's resource, and returns this value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for the resource with this name, and returns it.
+    /// Waits until `find` returns a value for the resource with this name, and returns this value.
     pub async fn until_of<T>(
         &self,
         name: &str,
@@ -133,7 +134,7 @@ impl World {
         with_timeout(what, found).await
     }
 
-    /// Waits until the resource is Ready for its newest generation, and returns it.
+    /// Waits until the test's resource is Ready for its newest generation, and returns the resource.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }

@@ -92,7 +92,8 @@ fn keeps_the_value_of_an_unreferenced_secret() {
         let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unreferenced] {
-            // An operator that starts after the change of the spec never saw the password that is in use.
+            // Restart the operator after each change of the spec, so that it can't remember the password that was in
+            // use before.
             operator.kill();
             let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;

@@ -44,7 +44,7 @@ fn drift(child: &HelmReleaseStatus) -> Vec<String> {
 }
 
 async fn until_drift(world: &World, release: &str, expected: &[&str]) -> OpenStackDeployment {
-    let what = format!("{expected:?} is reported for {release}");
+    let what = format!("the status reports the drift {expected:?} of {release}");
     world.until(&what, |cloud| (drift(&cloud.child(release)) == expected).then(|| cloud.clone())).await
 }
 
@@ -88,8 +88,8 @@ fn reports_drift_with_author_and_time_across_restarts() {
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
-        // The operator writes an event after the status that it describes and before the next status. The next status
-        // therefore shows that all events about the drift are written.
+        // The operator writes the events of a pass after its status, and before the status of the next pass. So apply
+        // another change: its status shows that the operator has written all events about the drift.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
@@ -129,7 +129,7 @@ fn repairs_drift_with_growing_backoff() {
             async || world.api::<ConfigMap>().get("mariadb-bin").await.unwrap().data.unwrap()["stand-in.sh"].clone();
         let shipped = script().await;
         edit(world, "other-tool", "exec false").await;
-        world.until("the edit is reverted", repaired("mariadb", 2)).await;
+        world.until("the operator has reverted the edit", repaired("mariadb", 2)).await;
         assert_eq!(script().await, shipped);
         edit(world, "other-tool", "exec false").await;
         let is_reported = |cloud: &OpenStackDeployment| {
@@ -138,12 +138,12 @@ fn repairs_drift_with_growing_backoff() {
                 message.contains("it came back after being repaired") && message.contains("by other-tool");
             is_repeated.then_some(())
         };
-        world.until("the repeated change is reported with its author", is_reported).await;
+        world.until("the operator reports the repeated change with its author", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
         // A person requests the repair with the annotation: the operator repairs at once, without the backoff.
         world.annotate(REPAIR, json!("mariadb")).await;
-        world.until("the edit is reverted again", repaired("mariadb", 3)).await;
+        world.until("the operator has reverted the edit again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
         assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 0);
     });
@@ -164,7 +164,8 @@ fn repairs_reported_drift_on_request() {
             let is_consumed = !cloud.metadata.annotations.clone().unwrap_or_default().contains_key(REPAIR);
             (cloud.is_ready() && cloud.child("mariadb").revision == Some(2) && is_consumed).then(|| cloud.clone())
         };
-        let cloud = world.until("mariadb is repaired by one upgrade, and the annotation is removed", done).await;
+        let cloud =
+            world.until("one upgrade has repaired mariadb, and the operator has removed the annotation", done).await;
         assert_eq!((cloud.child("memcached").revision, world.helm_runs().len()), (Some(1), 3));
     });
 }
@@ -194,7 +195,7 @@ fn detects_removed_fields_without_a_writer() {
         let cloud = until_drift(world, "mariadb", &[]).await;
         assert_eq!(cloud.child("mariadb").drift, []);
         world
-            .until("mariadb is repaired by revision 2", |cloud| {
+            .until("the operator has repaired mariadb with revision 2", |cloud| {
                 (cloud.is_ready() && cloud.child("mariadb").revision == Some(2)).then_some(())
             })
             .await;
@@ -212,8 +213,8 @@ fn ignores_configured_drift() {
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // From now on the operator reports memcached's drift. The status that does so would contain mariadb's drift if
-        // the operator did not ignore it.
+        // From now on the operator reports memcached's drift. The same status would also contain mariadb's drift if the
+        // operator did not ignore it.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
@@ -239,7 +240,8 @@ fn own_upgrade_is_not_drift() {
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
         Box::pin(world.until_object("the plain Job is deleted", "powerdns-db-init", gone)).await;
-        // The status that reports this edit would also report the deletion of the Job as drift.
+        // The status that reports this edit would also report the Job as drift, if the operator took helm's deletion
+        // for a manual one.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;

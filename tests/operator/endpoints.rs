@@ -57,8 +57,8 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        // The operator writes the event about Ready and details of the status a moment later; give it six requests'
-        // time.
+        // The operator writes the event about Ready and details of the status a moment later: wait for six more
+        // requests, so that these writes do not count.
         server.wait_for_requests(6).await;
         let since = now();
         server.wait_for_requests(6).await;

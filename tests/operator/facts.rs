@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// A service whose release has a Job and the empty `ConfigMap` into which this Job writes its facts. Its fragment uses
-/// the fact `memory`.
+/// A service whose release has a Job and the empty `ConfigMap` into which this Job writes its facts. The service's
+/// fragment uses the fact `memory`.
 const LANTERN: &str = "
 service: lantern
 description: A test service.

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use crate::nova::{ApiRequest, Nova};
 
-/// How the fake API behind a Service responds: as configured, with 503, or never.
+/// How the fake API behind a Service responds to requests: normally, with status 503, or never.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Behaviour {
     Normal,
@@ -35,7 +35,7 @@ pub struct FakeApis {
 }
 
 struct Shared {
-    /// The behaviour by the name of the Service. A Service that is not listed responds normally.
+    /// How each Service responds, by its name. A Service that is not listed responds normally.
     behaviours: Mutex<BTreeMap<String, Behaviour>>,
     /// The types of services in Keystone's catalogue.
     types: Mutex<Vec<&'static str>>,

@@ -35,7 +35,7 @@ impl World {
         component: &str,
         text: &str,
     ) -> (ComponentStatus, OpenStackDeployment) {
-        self.until(&format!("{application}/{component} is reported with {text:?}"), |cloud| {
+        self.until(&format!("the status reports {application}/{component} with {text:?}"), |cloud| {
             let health = cloud.status().health.get(application)?.get(component)?.clone();
             health.reason.contains(text).then(|| (health, cloud.clone()))
         })
@@ -46,7 +46,8 @@ impl World {
 #[test]
 fn lost_node_degrades_only_its_pods() {
     run_test("node-lost", async |world| {
-        // After two seconds of grace the operator reports an unready node; only their end triggers that pass.
+        // The operator reports an unready node only after a grace period, here two seconds. No watch triggers a pass at
+        // the end of the period, so the operator must trigger this pass itself.
         let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
@@ -156,7 +157,7 @@ fn failing_hook_is_the_only_root_cause() {
         let _operator = world.operator().start().await;
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         let cloud = world
-            .until("the hook's log is reported", |cloud| {
+            .until("the status reports the hook's log", |cloud| {
                 let has_log =
                     cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
                 let affects_keystone = cloud.status().causes[0].affected.contains(&"keystone/api".to_owned());

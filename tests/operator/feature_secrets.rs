@@ -10,10 +10,10 @@ use crate::world::{World, run_test};
 
 const MARIADB: &str = "mariadb";
 
-/// The password in the Secret that the feature refers to: first, and after its rotation.
+/// The passwords in the Secret that the feature refers to: the initial one, and the one after the rotation.
 const PASSWORDS: [&str; 2] = ["first-secret-of-the-store", "second-secret-of-the-store"];
 
-/// The JSON pointer to that password in mariadb's values.
+/// The JSON pointer to the feature's password in mariadb's values.
 const PASSWORD_PATH: &str = "/endpoints/identity/auth/mariadb/password";
 
 /// Checks that neither password is in the status, an event, the operator's log, or the output of `plan` and `explain`.

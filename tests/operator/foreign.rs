@@ -24,7 +24,7 @@ fn upgrade_manually(world: &World, release: &str, set: &str) {
 
 /// Waits until the operator reports that somebody else made this revision of memcached.
 async fn until_foreign(world: &World, revision: i64) {
-    let what = format!("revision {revision} is reported as foreign");
+    let what = format!("the operator reports that somebody else made revision {revision}");
     world
         .until(&what, |cloud| {
             let child = cloud.child("memcached");
@@ -43,7 +43,7 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
 
         upgrade_manually(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
-        // A change of mariadb in the spec does not make the operator upgrade memcached, either.
+        // The operator must not upgrade memcached even when the spec changes mariadb.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
         let is_upgraded = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
@@ -61,7 +61,7 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
             let message = cloud.child("memcached").message;
             message.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
         };
-        world.until("the manual change is reported with its time", is_reported).await;
+        world.until("the operator reports the manual rollback with its time", is_reported).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
@@ -80,7 +80,8 @@ fn does_not_adopt_credentials_of_a_foreign_upgrade() {
         let before = world.credentials("mariadb").await;
         upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
-        // Without the Secret, only helm's records contain the password: the operator's and the foreign one.
+        // Without the Secret, only helm's records contain a password: the record of the operator's revision contains
+        // the right one, the record of the user's revision another one.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();

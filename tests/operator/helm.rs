@@ -29,7 +29,7 @@ impl Run {
         &self.arguments[0]
     }
 
-    /// Returns the release: the argument after `--`.
+    /// Returns the name of the release, which is the argument after `--` in helm's command line.
     pub fn release(&self) -> &str {
         let separator = self.arguments.iter().position(|argument| argument == "--").unwrap();
         &self.arguments[separator + 1]
@@ -87,11 +87,12 @@ impl World {
         assert!(status.success());
     }
 
-    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Removes the block.
+    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Later ones are not
+    /// blocked.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {
-            // Opening the pipe blocks until an upgrade reads from it.
+            // Opening the pipe blocks this thread until a `helm upgrade` opens it for reading.
             std::fs::write(&pipe, "\n").and_then(|()| std::fs::remove_file(&pipe)).unwrap();
         });
         with_timeout("an upgrade begins", released).await.unwrap();

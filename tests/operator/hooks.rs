@@ -51,7 +51,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         let password = world.credentials("mariadb").await["root"].clone();
         world.cluster().behaviour(JOB, &failing_rule(world, lines_with_password(&password))).await.unwrap();
         let cloud = world
-            .until("the hook's failure is reported", |cloud| {
+            .until("the status reports the hook's failure", |cloud| {
                 let is_reported = cloud.child("keystone").message.contains("ERROR 1045: access denied");
                 (is_reported && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
@@ -114,7 +114,7 @@ fn healthy_hook_finishes_before_a_newer_spec() {
         let two = json!({"pod": {"replicas": {"server": 2}}});
         let newer = world.apply(&with_values(services(&["rabbitmq"]), "rabbitmq", two)).await;
         world
-            .until("the newer spec is observed", |cloud| {
+            .until("the operator has observed the newer spec", |cloud| {
                 (cloud.status().observed_generation == newer.metadata.generation).then_some(())
             })
             .await;

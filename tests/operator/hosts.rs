@@ -20,8 +20,8 @@ use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
-/// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. It
-/// needs the catalogue of [`without_node_dependencies`].
+/// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. The
+/// spec needs the catalogue of [`without_node_dependencies`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -71,7 +71,7 @@ impl World {
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
         let found = self.until_object::<Job>(
-            "the Job that maps the new host exists or has succeeded, as the test expects",
+            "the Job that maps the new host is in the state that the test expects",
             name,
             |found| found.is_some_and(&is),
         );
@@ -94,7 +94,8 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     assert_eq!(server.nova.changes(), Vec::<String>::new());
     world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
     server.nova.set_service(host, "state", json!("down"));
-    let message = world.until("the host without a node is reported", warning_with("nova still lists host")).await;
+    let message =
+        world.until("the operator reports the host without a node", warning_with("nova still lists host")).await;
     assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
     assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
 

@@ -192,7 +192,7 @@ fn installs_in_dependency_order_without_barriers() {
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };
-        world.until("the releases that waited for the broker are submitted", are_submitted).await;
+        world.until("helm has started for all releases that waited for RabbitMQ", are_submitted).await;
         for release in TOGETHER {
             world.cluster().remove_rule(&format!("{release}-ks-user")).await.unwrap();
         }
@@ -205,7 +205,7 @@ fn installs_in_dependency_order_without_barriers() {
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
         let is_complete =
             |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.status().releases == "17/17").then_some(());
-        world.until("the rest of the preset is deployed", is_complete).await;
+        world.until("helm has deployed the four services that were missing from the preset", is_complete).await;
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],

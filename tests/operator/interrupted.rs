@@ -12,8 +12,8 @@ use crate::cloud::{StatusAccess, services};
 use crate::operator::Operator;
 use crate::world::{World, run_test};
 
-/// Keystone and the services that its pods wait for. Its pre-install hooks create empty Secrets for keys; the Jobs of
-/// its post-install hooks fill and use them.
+/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys; the
+/// Jobs of its post-install hooks fill and use the keys.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The Secrets for Keystone's keys, which are empty until Jobs fill them.
@@ -106,15 +106,15 @@ fn restarts_helm_after_it_was_killed() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
 
-        // The kernel's out-of-memory killer would end helm in the same way.
+        // Kill helm with SIGKILL, as the kernel's out-of-memory killer would.
         world.helm_runs()[0].signal(Signal::KILL);
         world
             .until("helm installs revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
             .await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
-        // Without its operator, helm exits. Its record may stay pending, and the next operator must recover in both
-        // cases.
+        // Helm exits when its operator is killed. It may leave its record pending or mark it as failed; the next
+        // operator must recover from both.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();

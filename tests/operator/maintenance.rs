@@ -150,7 +150,8 @@ async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     world.until_maintenance_deleted("third").await;
 }
 
-/// Checks that the maintenance `second` waits for the maintenance `first`, which is of the node `one`.
+/// Checks that the maintenance `second` waits for the maintenance `first`, which has taken the node `one` out of the
+/// cloud.
 async fn check_waits(world: &World, one: &str) {
     let waits = format!(
         "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
@@ -232,7 +233,8 @@ async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str
     let status = world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
-    // Nova reports a stopped nova-compute as up for another minute. With an old last report, `up` must not count.
+    // Nova still reports a nova-compute as up for a minute after it stopped. So the operator must not rely on `up`
+    // while the service's last report (`updated_at`) is older than the start of the step Agents.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
     world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;

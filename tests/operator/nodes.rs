@@ -112,7 +112,9 @@ fn sets_and_removes_exactly_the_role_labels() {
                 message.contains(text).then_some(message)
             }
         };
-        let message = world.until("a foreign label is reported", has_warning("another writer set label")).await;
+        let message = world
+            .until("the operator reports the label of another writer", has_warning("another writer set label"))
+            .await;
         let warning = format!(
             "spec.nodes.roles.compute: another writer set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"
         );
@@ -166,7 +168,7 @@ fn reports_conflicting_roles_and_plans_them() {
             "roles set label gpu to different values (big to \"big\", small to \"small\") on {node}: the label stays as it is"
         );
         world
-            .until("the conflict is reported", |cloud| {
+            .until("the operator reports the conflict of the two roles", |cloud| {
                 cloud.condition("Ready")?.message.contains(&warning).then_some(())
             })
             .await;
@@ -182,7 +184,7 @@ fn reports_conflicting_roles_and_plans_them() {
         // A person changes the label: from now on the operator neither changes nor removes it.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
-            .until("the label is reported as foreign", |cloud| {
+            .until("the operator reports that another writer changed the label", |cloud| {
                 cloud.condition("Ready")?.message.contains("another writer set label gpu to \"mine\"").then_some(())
             })
             .await;

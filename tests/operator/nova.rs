@@ -13,12 +13,12 @@ use api::{ApiResponse, HOST, OK, TASK, fault, find};
 /// How a live migration ends that osdpl requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MigrationOutcome {
-    /// The migration completes with the request.
+    /// Nova completes the migration before it responds to the request.
     #[default]
     Immediate,
     /// The migration completes when the test calls [`Nova::release`].
     Delayed,
-    /// The migration fails with the request: the instance stays on its host.
+    /// The migration fails before Nova responds to the request: the instance stays on its host.
     Failed,
 }
 
@@ -78,7 +78,7 @@ impl Default for Nova {
 }
 
 impl Nova {
-    /// Locks the state and runs `change` with it.
+    /// Locks the state of the fake APIs and calls `change` with it.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }
@@ -191,7 +191,7 @@ impl Nova {
     pub async fn until_changed(&self, change: &str, times: usize) {
         let mut log = self.log.subscribe();
         let requested = log.wait_for(|log| log.iter().filter(|line| *line == change).count() >= times);
-        crate::world::with_timeout(&format!("{change:?} is requested from nova"), requested).await.unwrap();
+        crate::world::with_timeout(&format!("osdpl requests {change:?} from Nova"), requested).await.unwrap();
     }
 
     /// Returns the number of GET requests to Nova.

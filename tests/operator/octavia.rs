@@ -56,7 +56,7 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
-/// Checks that the first run requested exactly these changes, in this order.
+/// Checks that the first run of the program requested exactly these changes of OpenStack, in this order.
 fn check_requests(openstack: &OpenStack) {
     let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(

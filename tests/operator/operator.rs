@@ -21,7 +21,8 @@ pub struct Setup<'a> {
     arguments: Vec<OsString>,
 }
 
-/// A running operator. When it is dropped, the process is killed, and its helm processes then exit on their own.
+/// A running process of the operator. Dropping this value kills the process; the helm processes that it started then
+/// exit by themselves.
 pub struct Operator {
     child: Child,
     address: SocketAddr,
@@ -69,8 +70,8 @@ impl Setup<'_> {
         let Setup { world, helm, charts, arguments } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
-        // The kernel chooses a free port. The listener is closed at once, and the operator binds the port a moment
-        // later.
+        // Let the kernel choose a free port for the operator. The test closes this listener at once, and the operator
+        // binds the port a moment later.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));

@@ -83,6 +83,6 @@ fn refused_annotation_removal_is_only_a_warning() {
             let message = ready_message(cloud);
             (!cloud.annotations().contains_key(REPAIR) && !message.contains("annotation")).then_some(cloud.is_ready())
         };
-        assert!(world.until("the annotation is removed when the policy allows it", is_consumed).await);
+        assert!(world.until("the operator removes the annotation when the policy allows it", is_consumed).await);
     });
 }

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::world::with_timeout;
 
-/// The namespace in which the operator's chart is installed, and the name of its release and service account.
+/// The namespace in which the operator's chart is installed, and the name of the chart's release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
 /// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,
@@ -127,7 +127,8 @@ impl Plane {
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for namespace in namespaces.list(&ListParams::default().labels(TEST_LABEL)).await.unwrap() {
-            // Delete helm's records at once: the next test's operator would manage the releases that they belong to.
+            // Delete helm's records now, because the namespace itself is deleted only in the background. With these
+            // records, the next test's operator would manage the releases of this test.
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
@@ -139,9 +140,9 @@ impl Plane {
     }
 }
 
-/// Deletes an object, removes its finalizers, and waits until it is deleted. The operator that set a finalizer no
-/// longer runs. The API server sets one on a CRD to delete its instances first; if it can't list these, it retries only
-/// minutes later.
+/// Deletes an object, removes its finalizers, and waits until it is deleted. No operator runs that could remove its own
+/// finalizers. The API server sets a finalizer on a CRD to delete the CRD's instances first; if it can't list the
+/// instances, it retries only minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

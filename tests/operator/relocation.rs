@@ -13,7 +13,7 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Leave out empty overrides: server-side apply would store null for the emptied map.
+    // Do not set an empty map: where an earlier spec had overrides, server-side apply would store null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
@@ -47,7 +47,7 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes two labels from all records. The result is what an older operator wrote that did not set them.
+/// Removes the labels that an older operator did not set yet from all records.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -63,11 +63,7 @@ async fn restart_without_labels(world: &World, operator: Operator) -> Operator {
     let began = now();
     let operator = world.operator().start().await;
     operator.finds_ready(2).await;
-    assert_eq!(
-        world.writes_since(began),
-        [],
-        "the operator must not write anything because labels are missing on records"
-    );
+    assert_eq!(world.writes_since(began), [], "missing labels on records must not make the operator write anything");
     operator
 }
 
@@ -140,7 +136,7 @@ fn moves_a_release_by_uninstalling_it() {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // The release is named tokens: both the default name and a third name would move it.
+        // The installed release has the name `tokens`: a spec with the default name or a third name would move it.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));

@@ -50,7 +50,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let missing = |cloud: &OpenStackDeployment| {
             waiting_message(cloud)?.contains("/objects does not exist; create it").then_some(())
         };
-        world.until("the missing object store is reported", missing).await;
+        world.until("the status reports the missing object store", missing).await;
 
         rook.create_store("objects").await;
         let api = rook.api("CephObjectStore");

@@ -189,7 +189,8 @@ fn rolls_out_node_by_node_after_approval() {
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
-        // Only events of ovn-controller are certain: the killed operator may not have sent its last event.
+        // Check only the events about ovn-controller, which the second operator wrote: the killed operator may not have
+        // sent its last event about Open vSwitch.
         let batches = event_messages(world, "RolloutBatch").await;
         for (batch, node) in
             ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
@@ -226,7 +227,7 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
-        // The broken image affects only pods of the next template (generation 2).
+        // The rule breaks only the pods that the rollout creates: those of the DaemonSet's second template generation.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };

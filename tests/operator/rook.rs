@@ -30,7 +30,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Returns a spec with images and volumes on the Ceph that `ceph`, the settings of the feature, describes.
+/// Returns a spec with images and volumes on Ceph. `ceph` is the value of `features.storage.ceph`.
 fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
@@ -58,7 +58,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         let spec = on_ceph(&ceph);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        world.until("the missing Rook is reported", waits_for("does not exist; install Rook")).await;
+        world.until("the status reports that Rook is not installed", waits_for("does not exist; install Rook")).await;
         rook.create_crds().await;
         rook.until_requested("CephClient", "cinderbackup").await;
         let images = json!({"failureDomain": "host", "deviceClass": "ssd", "replicated": {"size": 2}});
@@ -66,7 +66,9 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         let osd = "profile rbd pool=volumes, profile rbd-read-only pool=images";
         assert_eq!(rook.spec("CephClient", "cinder").await["caps"]["osd"], osd);
 
-        world.until("the missing CephCluster is reported", waits_for("there is no CephCluster in namespace")).await;
+        world
+            .until("the status reports that there is no CephCluster", waits_for("there is no CephCluster in namespace"))
+            .await;
         rook.set_cluster_state("Progressing", "", "").await;
         world.until("the CephCluster is being created", waits_for("is Progressing (Configuring Ceph Mons)")).await;
 
@@ -93,7 +95,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
             let revisions = (cloud.child("glance").revision, cloud.child("cinder").revision);
             (cloud.is_ready() && revisions == (Some(3), Some(2))).then_some(())
         };
-        world.until("glance and cinder are upgraded to the new monitors", moved).await;
+        world.until("the operator has upgraded glance and cinder to the new monitors", moved).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert_eq!(conf["ceph.conf"], format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.2:6789,10.0.0.3:6789\n"));
 
@@ -170,7 +172,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         world.apply(&spec).await;
         world
             .until(
-                "the missing key is reported",
+                "the status reports that Rook has not created the admin key yet",
                 waits_for("rook-ceph-mon does not exist yet; Rook creates it for a CephCluster"),
             )
             .await;
@@ -185,8 +187,11 @@ fn access_admin_passes_the_admin_key_to_charts() {
 
         // With `access: admin`, a Job of each chart writes the keyring that the chart's pods wait for. Simulated pods
         // write nothing, so the test writes the keyrings.
-        let job = world
-            .until_object::<Job>("the Job of the chart creates its pool", "glance-storage-init", |job| job.is_some());
+        let job = world.until_object::<Job>(
+            "the chart's Job that creates Glance's pool exists",
+            "glance-storage-init",
+            |job| job.is_some(),
+        );
         Box::pin(job).await;
         for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {
             let secret =

@@ -15,7 +15,8 @@ use crate::world::{run_test, with_timeout};
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
     run_test("several-clouds", async |world| {
-        // Creation timestamps have whole seconds. If they are equal, the operator treats the smaller uid as older.
+        // Sort the clouds by age as the operator does: creation timestamps have whole seconds, and if two are equal,
+        // the cloud with the smaller uid counts as older.
         let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
@@ -24,9 +25,9 @@ fn older_cloud_takes_precedence_until_deleted() {
         clouds.sort_by_key(|(cloud, _)| creation(cloud));
         let [(older, first), (younger, second)] = clouds.map(|(cloud, release)| (cloud.name_any(), release));
         let _operator = world.operator().start().await;
-        world.until_of(&older, "the older cloud is reconciled", |cloud| cloud.is_ready().then_some(())).await;
+        world.until_of(&older, "the operator reconciles the older cloud", |cloud| cloud.is_ready().then_some(())).await;
         let message = world
-            .until_of(&younger, "the younger cloud reports the older one", |cloud| {
+            .until_of(&younger, "the younger cloud's status names the older cloud", |cloud| {
                 (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
             })
             .await;
@@ -34,7 +35,9 @@ fn older_cloud_takes_precedence_until_deleted() {
         assert_eq!(world.helm_runs().len(), 1);
 
         world.delete_named(&older).await;
-        world.until_of(&younger, "the younger cloud is reconciled", |cloud| cloud.is_ready().then_some(())).await;
+        world
+            .until_of(&younger, "the operator reconciles the younger cloud", |cloud| cloud.is_ready().then_some(()))
+            .await;
         let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
         assert_eq!(runs, [format!("upgrade {first}"), format!("uninstall {first}"), format!("upgrade {second}")]);
     });
@@ -50,10 +53,10 @@ fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
         let [older, younger] = clouds.map(|cloud| cloud.name_any());
         let _operator = world.operator().start().await;
         let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
-        world.until_of(&older, "the older cloud is reconciled", is(reason::PAUSED)).await;
-        world.until_of(&younger, "the younger cloud reports the older one", is(reason::OLDER_RESOURCE)).await;
+        world.until_of(&older, "the operator reconciles the older cloud", is(reason::PAUSED)).await;
+        world.until_of(&younger, "the younger cloud's status names the older cloud", is(reason::OLDER_RESOURCE)).await;
         world.delete_named(&older).await;
-        world.until_of(&younger, "the younger cloud is reconciled", is(reason::PAUSED)).await;
+        world.until_of(&younger, "the operator reconciles the younger cloud", is(reason::PAUSED)).await;
         assert!(world.helm_runs().is_empty());
     });
 }
@@ -94,7 +97,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         });
         let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &second);
         clouds.patch(NAME, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
-        until(client, &second, "the younger cloud reports the older one", |cloud| {
+        until(client, &second, "the younger cloud's status names the older cloud", |cloud| {
             cloud.reason() == reason::OLDER_RESOURCE
         })
         .await;
@@ -104,7 +107,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
 
         world.delete().await;
         world.until_gone().await;
-        until(client, &second, "the younger cloud is reconciled", StatusAccess::is_ready).await;
+        until(client, &second, "the operator reconciles the younger cloud", StatusAccess::is_ready).await;
         assert_eq!(data(client, first).await, first_data);
         let second_data = data(client, &second).await;
         assert_eq!(second_data.keys().collect::<Vec<_>>(), first_data.keys().collect::<Vec<_>>());

@@ -39,7 +39,7 @@ fn nulls_and_unset_reach_helm() {
         spec["services"]["memcached"]["releases"]["memcached"]["unset"] = json!(["conf.memcached.memory"]);
         kubectl_apply(world, &["--server-side", "--force-conflicts"], &spec);
         world
-            .until("the nulls are deployed", |cloud| {
+            .until("the operator has deployed the values with nulls", |cloud| {
                 (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
             })
             .await;

@@ -13,8 +13,8 @@ use crate::world::{World, now, run_test, with_timeout};
 /// The smallest cloud in which a change of one release can affect another: two releases without hooks.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Changes a field of the spec that has no effect on releases. The pass that it triggers writes only the observed
-/// generation into the status; if the pass had other actions, it would start them before this write.
+/// Changes a field of the spec that has no effect on releases. This triggers a pass that only writes the observed
+/// generation into the status. If the pass had other actions, it would start them before this write.
 async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
@@ -25,7 +25,8 @@ async fn trigger(world: &World, spec: &mut serde_json::Value) {
 /// [`trigger`].
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
-        // The API server may write its audit log after the test has observed the write through a watch.
+        // The API server may write an entry of its audit log only after the test has observed the write through a
+        // watch: wait until the log is complete.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

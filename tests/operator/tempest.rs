@@ -21,7 +21,7 @@ fn test_status(cloud: &OpenStackDeployment) -> TestStatus {
 }
 
 impl World {
-    /// Starts a Job of tempest's CronJob, and waits until the status contains its result.
+    /// Starts a Job of tempest's CronJob, and waits until the cloud's status says whether the Job's tests passed.
     async fn run_tests(&self, job: &str, passed: bool) -> OpenStackDeployment {
         self.run_now(CRON, job).await;
         let name = format!("{}/{job}", self.namespace);
@@ -49,7 +49,7 @@ async fn delete_jobs(world: &World, names: &[&str]) {
     }
 }
 
-/// Checks what the status and `osdpl status` report before the tests have run for the first time.
+/// Checks what the status and `osdpl status` report before tempest's tests have run for the first time.
 async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
     assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
     assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");

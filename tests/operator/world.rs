@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Returns the API of a kind in the test's namespace.
+    /// Returns a client for the objects of one kind in the test's namespace.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,

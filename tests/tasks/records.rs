@@ -65,7 +65,8 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Waits until the hanging pod exists, and lets it complete. Its Job exists earlier, so the test cannot assume the pod.
+/// Waits until the hanging pod exists, and lets it complete. A test that has seen the pod's Job can't assume that the
+/// pod exists, too.
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
@@ -105,7 +106,8 @@ async fn follows_a_release_through_foreign_upgrades() {
     world.workload("demo-api", |api| api.ready == 1 && api.release == "demo").await;
     world.job("demo-setup", |job| job.complete && job.release == "demo").await;
 
-    // A manual `helm upgrade` keeps the labels of osdpl on the record, so the labels still name revision 1 as osdpl's.
+    // A manual `helm upgrade` copies the labels of osdpl to the record of revision 2. These labels still name revision
+    // 1, so the tasks know that osdpl did not make revision 2.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
     let foreign = world.release("demo", |release| release.revision == 2 && release.status == Status::Deployed).await;

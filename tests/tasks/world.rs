@@ -105,7 +105,7 @@ impl World {
         self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
     }
 
-    /// Returns the API of a kind in the test's namespace.
+    /// Returns a client for the objects of one kind in the test's namespace.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::options::Audit;
 
-/// The text that precedes the response time in a line of the log.
+/// The text that precedes the response time in a line of the audit log.
 const RESPONSE_TIME: &str = "\"stageTimestamp\":\"";
 
 /// One request to which the API server has responded.
@@ -19,25 +19,25 @@ pub struct AuditEntry {
     /// The verb: `create`, `update`, `patch`, `delete` or `deletecollection`; for Secrets also `get`, `list` and
     /// `watch`, if [`Audit::secret_reads`] is set.
     pub verb: String,
-    /// The user, such as `system:serviceaccount:osdpl:osdpl`.
+    /// The user who sent the request, such as `system:serviceaccount:osdpl:osdpl`.
     pub user: String,
     /// The name and version of the client program, as in `kubectl/v1.36.0`.
     pub user_agent: String,
-    /// The API group; empty for the core group.
+    /// The API group of the resource; empty for the core group.
     pub group: String,
     /// The plural resource, such as `secrets`; empty for requests without one.
     pub resource: String,
     /// The subresource, such as `status`; empty if there is none.
     pub subresource: String,
-    /// The namespace; empty for cluster-scoped objects.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object name; empty if the server generated it or the request affects several objects.
+    /// The name of the object; empty if the API server generated the name or the request affects several objects.
     pub name: String,
     /// The HTTP status code of the response.
     pub code: u16,
-    /// The time at which the server received the request.
+    /// The time at which the API server received the request.
     pub received: Timestamp,
-    /// The time at which the server responded.
+    /// The time at which the API server responded.
     pub answered: Timestamp,
 }
 
@@ -58,7 +58,7 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // The API server writes times with six decimals. In the same format, texts compare like times.
+    // Format `since` like the API server, which writes times with six decimals: then texts compare like times.
     let since = format!("{since:.6}");
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
@@ -75,7 +75,7 @@ fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
     Ok(entries)
 }
 
-/// A line of the log: the fields of an `audit.k8s.io/v1` Event that an [`AuditEntry`] needs.
+/// A line of the audit log: the fields of an `audit.k8s.io/v1` Event that an [`AuditEntry`] needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw {

@@ -158,8 +158,8 @@ impl Cluster {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
-    /// Writes a kubeconfig with the rights of a service account, and returns its path. It refers to a file with the
-    /// token, as in a pod.
+    /// Writes a kubeconfig with the rights of a service account, and returns its path. The kubeconfig refers to a file
+    /// with the token, like the one of a pod.
     ///
     /// # Errors
     /// If the API server refuses the token, or a file cannot be written.
@@ -259,7 +259,7 @@ impl Cluster {
         self.send(Request::Start(component)).await
     }
 
-    /// Drops this value, which stops a control plane of [`Cluster::start`].
+    /// Stops the control plane if [`Cluster::start`] started it; else only drops this value.
     pub fn stop(self) {
         drop(self);
     }
@@ -285,7 +285,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
 }
 
-/// Runs a long blocking function on a thread of its own, so that it does not block async tasks.
+/// Runs `work`, which blocks for long, on a separate thread, so that other async tasks continue meanwhile.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

@@ -13,7 +13,7 @@ pub enum Error {
         action: &'static str,
         /// The path of the file or folder.
         path: PathBuf,
-        /// The error of the operating system.
+        /// The operating system's reason for the failure.
         reason: std::io::Error,
     },
     /// A file of the cluster cannot be parsed, for example because another version of this crate wrote it.
@@ -21,7 +21,7 @@ pub enum Error {
     Malformed {
         /// The path of the file.
         path: PathBuf,
-        /// The error of the parser.
+        /// Why the file cannot be parsed.
         reason: String,
     },
     /// The Go toolchain is missing or too old.
@@ -69,12 +69,12 @@ pub enum Error {
         "no free ports for another cluster on 127.0.0.1 between {first} and {last}: stop a cluster with `cluster down DIR`"
     )]
     Ports {
-        /// The first port of the searched range.
+        /// The first port of the range in which every port is taken.
         first: u16,
-        /// The last port of the searched range.
+        /// The last port of the range in which every port is taken.
         last: u16,
     },
-    /// A folder contains files that do not belong to a cluster.
+    /// The caller named a folder for a new cluster that contains other files.
     #[error("{} is neither empty nor the folder of a cluster, so it was not changed: name another folder", path.display())]
     Foreign {
         /// The path of the folder.

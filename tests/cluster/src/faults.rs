@@ -30,7 +30,7 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     acknowledged.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Returns a condition of the ConfigMap: the supervisor has read its current rules.
+/// Returns the condition to wait for: the supervisor has read the current rules in the ConfigMap.
 fn are_in_effect() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));

@@ -58,7 +58,7 @@ pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Re
     let current = config.current_context.clone().unwrap_or_default();
     let context = config.contexts.iter_mut().find(|context| context.name == current);
     let context = context.and_then(|context| context.context.as_mut());
-    context.ok_or_else(|| malformed("it has no current context".into()))?.user = Some(USER.into());
+    context.ok_or_else(|| malformed("the kubeconfig has no current context".into()))?.user = Some(USER.into());
     let auth_info = AuthInfo { token_file: Some(token_file.display().to_string()), ..Default::default() };
     config.auth_infos =
         vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info), other: BTreeMap::default() }];

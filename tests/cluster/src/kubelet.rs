@@ -43,7 +43,7 @@ fn acceptor(folder: &Folder) -> Result<TlsAcceptor, Error> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| failed(error.to_string()))?)))
 }
 
-/// Accepts TLS connections for axum.
+/// Accepts connections on the endpoint's port and does their TLS handshakes for the HTTP server.
 struct Listener {
     inner: TcpListener,
     acceptor: TlsAcceptor,
@@ -55,7 +55,7 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            // Wait for the next connection if the client does not use TLS.
+            // If the client does not use TLS, ignore its connection and wait for the next one.
             if let Ok((stream, address)) = self.inner.accept().await
                 && let Ok(stream) = self.acceptor.accept(stream).await
             {

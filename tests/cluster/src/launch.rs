@@ -21,7 +21,8 @@ pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // The supervisor stops when this closes its pipe. It exits after its programs, so the wait is for them, too.
+        // Closing the pipe stops the supervisor. The supervisor exits after its programs, so this waits until all of
+        // them have exited.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -52,7 +53,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
         Err(_) => {
             let _ = child.kill();
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            Err(failed(format!("it ended with {status} and reported no reason")))
+            Err(failed(format!("the supervisor ended with {status} and reported no reason")))
         }
     }
 }

@@ -37,13 +37,13 @@ enum Command {
         /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Write a kubeconfig for a service account and print its path, or print its token.
+    /// Write a kubeconfig for a service account, and print the path of the kubeconfig or only a token.
     Token {
         /// The cluster's folder.
         folder: PathBuf,
         /// `NAMESPACE/NAME` of the service account.
         account: String,
-        /// Print only the token.
+        /// Print a token of the service account instead of writing a kubeconfig.
         #[arg(long)]
         bare: bool,
     },
@@ -103,9 +103,9 @@ struct Up {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Action {
-    /// Kill it with SIGKILL.
+    /// Kill a program with SIGKILL.
     Kill,
-    /// Stop it with SIGSTOP: its connections stay open, but it does not respond.
+    /// Stop a program with SIGSTOP: its connections stay open, but it does not respond.
     Freeze,
     /// Continue a frozen program with SIGCONT.
     Thaw,

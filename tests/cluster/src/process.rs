@@ -46,7 +46,8 @@ impl Process {
     /// Waits until the process has exited, which need not be a child of this one. Returns `false` after the timeout.
     pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
-        // Open the handle before the check of the start time. If the process is alive then, the handle refers to it.
+        // Open the handle before the check of the start time: if the check finds the process alive, the handle refers
+        // to this process and not to a later one with the same ID.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
         if !self.is_alive() {
             return true;
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn waits_for_a_process_that_is_not_reaped() {
-        // `cat` exits when its standard input is closed.
+        // A process that the test can end at any moment: `cat` exits when the test closes its standard input.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let process = Process::find(child.id()).unwrap();
         assert!(!process.wait_until_gone(Duration::ZERO));

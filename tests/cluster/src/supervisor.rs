@@ -32,7 +32,7 @@ use children::Children;
 pub(crate) enum Report {
     /// The cluster has started, and pods can be created.
     Ready,
-    /// The cluster did not start; contains the text of the error.
+    /// The cluster did not start. The text is the error.
     Failed(String),
 }
 
@@ -105,7 +105,7 @@ impl StopSignal {
             });
         }
         if attached {
-            // Read on a thread of its own, because tokio cannot cancel a read of standard input.
+            // Read standard input on a thread of its own, because tokio cannot cancel such a read.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
@@ -148,7 +148,9 @@ fn log_file(path: &Path) -> Result<File, Error> {
 /// Returns the ID and start time of the supervisor itself, for the state file.
 fn myself() -> Result<Process, Error> {
     let found = Process::find(std::process::id());
-    found.ok_or_else(|| Error::Supervisor { reason: "it cannot read its own entry in /proc: mount /proc".into() })
+    found.ok_or_else(|| Error::Supervisor {
+        reason: "the supervisor cannot read its own entry in /proc: mount /proc".into(),
+    })
 }
 
 /// Returns the content of the state file: the supervisor, the ports and the running children.

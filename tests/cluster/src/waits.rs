@@ -35,11 +35,12 @@ use world::{Touched, World};
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
 /// The maximum number of concurrent patches of pods. It protects the API server when many pods are released at once.
 const PATCHES: usize = 32;
-/// The delay between a failed patch and the next evaluation. Usually the API server is unavailable or busy, and no
-/// event reports its recovery.
+/// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
+/// unavailable or busy, and no event reports its recovery.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Watches the cluster and releases pods until the process exits.
+/// Watches the cluster, and releases each pod when the objects that it waits for are available. Runs until the process
+/// exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
     let mut writer = ResultWriter {

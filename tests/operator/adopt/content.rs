@@ -51,8 +51,8 @@ impl World {
     }
 }
 
-/// Returns the lines that differ between two reads of the charts' Secrets and `ConfigMap`s.
-/// Each begins with the object and the key; `-` marks an old line and `+` a new one.
+/// Returns the lines that differ between two reads of the charts' Secrets and `ConfigMap`s. Each line begins with the
+/// object and the key; `-` marks an old line and `+` a new one.
 pub fn changed_lines(before: &Texts, after: &Texts) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let lines = |texts: &Texts, key: &String| -> Vec<String> {

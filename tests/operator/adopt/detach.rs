@@ -14,7 +14,8 @@ impl World {
     pub async fn detach_one_then_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (memcached, keystone) = (one("memcached"), one("keystone"));
-        // The user can upgrade memcached with plain helm again, while osdpl still manages the other releases.
+        // After this command, a user can upgrade memcached with plain helm again, while osdpl still manages the other
+        // releases.
         self.osdpl(&["detach", "--namespace", &self.namespace, "memcached"]);
         let is_unmanaged =
             |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
@@ -36,12 +37,12 @@ impl World {
         }
     }
 
-    /// Detaches all releases. Checks that the plan announces this, and that no release is uninstalled, upgraded or
-    /// restarted.
+    /// Detaches all releases. Checks that the plan announces the removal of osdpl's labels, and that no release is
+    /// uninstalled, upgraded or restarted.
     async fn detach_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let helm_list = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, helm_list());
-        // A running operator would delete the resource before `osdpl plan` can print the plan of the deletion.
+        // Stop the operator: it would delete the resource before `osdpl plan` can print the plan of the deletion.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

@@ -52,7 +52,7 @@ impl World {
             let child = cloud.child("keystone");
             child.message.contains("adopt it (osdpl adopt <release>): nothing would change").then_some(child.status)
         };
-        assert_eq!(self.until("the changes of an adoption are reported", is_reported).await, "unmanaged");
+        assert_eq!(self.until("the operator offers to adopt keystone", is_reported).await, "unmanaged");
         self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone", "mariadb"]);
         self.until("keystone is adopted", |cloud| cloud.child("keystone").ready.then_some(())).await;
         self.osdpl(&["adopt", "--namespace", &self.namespace, "--all"]);

@@ -14,14 +14,14 @@ use super::SECOND_NAMESPACE;
 use crate::pool::TEST_LABEL;
 use crate::world::World;
 
-/// The suffix of every password that the user chose.
+/// The suffix of each password in `manual_install.yaml`, by which the tests find the passwords.
 const PASSWORD_SUFFIX: &str = "by-hand";
 
 /// A release that a user installs with helm.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManualRelease {
-    /// The name of the helm release, which may differ from the catalogue's.
+    /// The name of the helm release, which may differ from the name of the release in the catalogue.
     pub name: String,
     /// The name of the chart; the default is the name of the release.
     chart: Option<String>,
@@ -31,7 +31,7 @@ pub struct ManualRelease {
 }
 
 impl ManualRelease {
-    /// Returns the name that the catalogue has for the release, which is that of its chart.
+    /// Returns the name of the release in the catalogue, which is the name of its chart.
     pub fn release(&self) -> &str {
         self.chart.as_ref().unwrap_or(&self.name)
     }
@@ -111,7 +111,7 @@ impl World {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns a command for helm of the given major version in the release's namespace.
+    /// Returns a command that runs this major version of helm in the release's namespace.
     pub fn helm_of(&self, major: u8, one: &ManualRelease) -> Command {
         self.helm_in(major, one.namespace.as_deref().unwrap_or(&self.namespace))
     }
@@ -150,7 +150,7 @@ fn remove_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));
 }
 
-/// Returns the folder of upstream's charts, as set in `CHARTS`.
+/// Returns the folder of upstream's charts, which the environment variable `CHARTS` names.
 pub fn upstream() -> PathBuf {
     let folder = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
     Path::new(&folder.expect("CHARTS is not set: this test needs OpenStack-Helm's charts; set it to their folder"))

@@ -12,8 +12,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns a copy of the chart memcached with another termination grace period of its pods, and with one more
-    /// object, the `ConfigMap` notes.
+    /// Returns the path of a changed copy of the chart memcached: its pods have another termination grace period, and
+    /// it contains one more object, the `ConfigMap` notes.
     fn changed_memcached(&self) -> PathBuf {
         let folder = self.folder.path().join("changed/memcached");
         std::fs::create_dir(self.folder.path().join("changed")).unwrap();

@@ -30,9 +30,9 @@ pub(super) const INSTALLABLE: [(&str, &str); 7] = [
 pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
     (
         "cortex",
-        "its certificates need cert-manager, whose webhook does not respond here, and it needs CRDs of prometheus-operator",
+        "the service needs certificates from cert-manager, whose webhook does not respond here, and CRDs of prometheus-operator",
     ),
-    ("labels_injector", "its certificates need cert-manager, whose webhook does not respond here"),
+    ("labels_injector", "the service needs certificates from cert-manager, whose webhook does not respond here"),
 ];
 
 /// The Secrets that mariadb-operator's certificate controller creates and its webhook's pod mounts: namespace and

@@ -1,5 +1,5 @@
-//! The services that the clouds of `all_services` contain: all of the catalogue, except for the ones that are listed
-//! here with the reason.
+//! Selects the services of the test clouds in `all_services`: all services of the catalogue, except for those that this
+//! module excludes for a stated reason.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,12 +15,12 @@ use super::{CLOUDS, CloudSettings, shipped};
 
 /// The services of upstream's charts that no test cloud contains: each with the reason.
 const EXCLUDED: [(&str, &str); 6] = [
-    ("ceph_adapter_rook", "it would write the same Secrets and ConfigMaps for Ceph clients as the operator"),
-    ("ceph_client", "it would run a second Ceph in the cloud"),
-    ("ceph_mon", "it would run a second Ceph in the cloud"),
-    ("ceph_osd", "it would run a second Ceph in the cloud"),
-    ("ceph_provisioners", "it would run a second Ceph in the cloud"),
-    ("mariadb_cluster", "its chart uses an API that current releases of mariadb-operator no longer have"),
+    ("ceph_adapter_rook", "the service would write the same Secrets and ConfigMaps for Ceph clients as the operator"),
+    ("ceph_client", "the service would run a second Ceph in the cloud"),
+    ("ceph_mon", "the service would run a second Ceph in the cloud"),
+    ("ceph_osd", "the service would run a second Ceph in the cloud"),
+    ("ceph_provisioners", "the service would run a second Ceph in the cloud"),
+    ("mariadb_cluster", "the service's chart uses an API that current releases of mariadb-operator no longer have"),
 ];
 
 /// Whether all charts of a service come from another project than `OpenStack-Helm`. `other_projects.rs` tests these

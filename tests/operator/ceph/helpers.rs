@@ -1,4 +1,5 @@
-//! Helpers that describe an external Ceph and check its keys.
+//! Helpers of the tests with Ceph: they write the Secret that describes an external Ceph, and check where Ceph's keys
+//! are.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -10,7 +11,8 @@ use super::{BACKUP, CINDER, FSID, GLANCE, NEWER, SECRET, SHARES};
 use crate::world::World;
 
 impl World {
-    /// Writes the Secret that describes Ceph: default keys with these changes. A null removes a key.
+    /// Creates or replaces the Secret that describes Ceph: its default keys, overridden by those in `changes`. A null
+    /// in `changes` removes a key.
     pub async fn describe_ceph(&self, changes: Value) {
         let mut data = json!({
             "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
@@ -40,7 +42,7 @@ impl World {
     }
 
     /// Returns the annotation `osdpl.dev/ceph` of a Deployment's pod template. When Ceph's files change, osdpl changes
-    /// it to restart the pods.
+    /// the annotation to restart the pods.
     pub async fn ceph_annotation(&self, deployment: &str) -> String {
         let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
         template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()

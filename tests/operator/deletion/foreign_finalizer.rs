@@ -30,7 +30,7 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     texts.collect()
 }
 
-/// Returns the number of completed passes. The operator observes the duration of a pass when it ends.
+/// Returns the number of completed passes: of those whose duration the operator's metrics contain.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }

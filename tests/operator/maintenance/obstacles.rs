@@ -38,7 +38,7 @@ impl World {
         Box::pin(self.until_object("the PodDisruptionBudget allows one eviction", "mariadb-server", allows)).await;
     }
 
-    /// Makes a pod unready or ready, and waits until its condition says so.
+    /// Makes a pod ready or unready, and waits until its Ready condition has changed accordingly.
     async fn set_ready(&self, pod: &str, ready: bool) {
         let value = if ready { Value::Null } else { "false".into() };
         let patch = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
@@ -133,7 +133,7 @@ fn immovable_instances_block_and_foreign_changes_stay() {
     });
 }
 
-/// Checks that the operator enables nova-compute again as soon as the maintenance is deleted. It does not wait for
+/// Checks that the operator enables nova-compute again as soon as the maintenance is deleted, without waiting for
 /// running migrations.
 async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_migration_outcome(MigrationOutcome::Delayed);
@@ -147,8 +147,8 @@ async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.release("x");
 }
 
-/// Checks that a maintenance waits for an instance that is being migrated to the node. Nova lists it on the node only
-/// after its arrival; the operator then migrates it away.
+/// Checks that a maintenance waits for an instance that is being migrated to the node. Nova lists the instance on the
+/// node only after the migration; the operator then migrates the instance away.
 async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) {
     server.nova.start_migration("x", node);
     world.maintain("arrives", json!({"node": node})).await;
@@ -232,7 +232,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_message("first", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
-        // A budget counts only ready pods, so it does not prevent the eviction of the unready pod on this node.
+        // A PodDisruptionBudget counts only ready pods. So it does not prevent the eviction of this node's pod once
+        // that pod is unready.
         let own = world.member_on(node).await;
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
@@ -240,7 +241,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.maintenance_name("first"))));
 
-        // The database pod on the first node counts as unavailable, because that node is in maintenance.
+        // The second maintenance waits: the operator counts the database pod on the first node as unavailable, because
+        // that node is in maintenance.
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("second", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_message("second", "would keep 1 of 3 pods ready").await;

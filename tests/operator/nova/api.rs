@@ -62,8 +62,8 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                // Like Nova: `host` matches the source or the destination, and unknown parameters are ignored. Nova has
-                // no parameter that matches only the destination.
+                // Filter as Nova does: the parameter `host` matches the source or the destination of a migration, no
+                // parameter matches only the destination, and unknown parameters are ignored.
                 let (source, host) = (query(url, "source_compute"), query(url, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)
@@ -98,7 +98,7 @@ impl State {
         self.change(verb, path, body)
     }
 
-    /// Executes a change. Returns its line for the log of requested changes, and the response.
+    /// Executes a change that osdpl requests. Returns the line about it for the log of changes, and the response.
     pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         let below = path.trim_start_matches("/v2.1/");
         let id = below.split('/').nth(1).unwrap_or_default();

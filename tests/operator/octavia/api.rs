@@ -6,7 +6,7 @@ use super::openstack::{Cloud, IMAGE, PROJECT};
 
 const TOKEN: &str = "gaaaa-of-a-test";
 
-/// An HTTP request of the program: the parts of the request line, the token and the body.
+/// An HTTP request that the program octavia-prerequisites sends: the parts of the request line, the token and the body.
 pub struct ApiRequest<'a> {
     pub verb: &'a str,
     pub path: &'a str,
@@ -15,7 +15,7 @@ pub struct ApiRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// An HTTP response to the program.
+/// An HTTP response of the fake APIs to the program octavia-prerequisites.
 pub struct ApiResponse {
     pub status: u16,
     /// The token that a login returns in a header; empty in all other responses.

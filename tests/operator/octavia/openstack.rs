@@ -31,7 +31,7 @@ pub struct OpenStack {
 pub struct Cloud {
     /// The URL of the server.
     pub address: String,
-    /// The administrator's password.
+    /// The password with which the program must log in to Keystone.
     pub password: String,
     /// Objects by kind, such as `networks`, in the format of their API.
     pub objects: BTreeMap<String, Vec<Value>>,
@@ -39,12 +39,12 @@ pub struct Cloud {
     pub writes: Vec<String>,
     /// The next change whose line in `writes` would contain this text fails with status 500, once.
     pub fails: Option<String>,
-    /// The number of objects created so far, from which the ID of the next object is made.
+    /// The number of objects created so far. The next object gets an ID that is derived from it.
     pub created: usize,
 }
 
 impl OpenStack {
-    /// Starts the fake APIs; the administrator has this password.
+    /// Starts the fake APIs. The program must log in to Keystone with this password.
     pub async fn start(password: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -55,7 +55,7 @@ impl OpenStack {
         Self { address, cloud, server }
     }
 
-    /// Locks the state and runs `change` with it.
+    /// Locks the state of the fake APIs and calls `change` with it.
     pub fn with<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         change(&mut self.cloud.lock().unwrap())
     }

@@ -109,17 +109,17 @@ impl<'a> Fixture<'a> {
             let allowed = async {
                 while !reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed {}
             };
-            with_timeout(&format!("the program may {attributes}"), allowed).await;
+            with_timeout(&format!("the API server allows the program to {attributes}"), allowed).await;
         }
     }
 
-    /// Returns the keys of a Secret with their texts.
+    /// Returns the keys of a Secret and the text of each.
     async fn secret(&self, name: &str) -> BTreeMap<String, String> {
         let data = self.world.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         data.into_iter().map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()
     }
 
-    /// Returns the passphrase of the CA key.
+    /// Returns the passphrase of the CA key with which octavia signs its amphorae's certificates.
     pub async fn passphrase(&self) -> String {
         self.secret("octavia-prerequisites-passphrase").await["PASSPHRASE"].clone()
     }
@@ -137,13 +137,13 @@ impl<'a> Fixture<'a> {
         own.map(|entry| format!("{} {}", entry.verb, entry.name)).collect()
     }
 
-    /// Runs the program as the Job does that the install starts.
+    /// Runs the program like the release's Job, which starts at the install.
     pub async fn run(&self) -> RunResult {
         let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
         self.run_pod(&job["spec"]["template"], NAME).await
     }
 
-    /// Runs the program as a Job of the CronJob does, which looks for new nodes.
+    /// Runs the program like a Job of the release's CronJob, which runs hourly to handle new nodes.
     pub async fn run_cron_job(&self) -> RunResult {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
@@ -185,7 +185,8 @@ impl<'a> Fixture<'a> {
         all
     }
 
-    /// Returns the environment variables that replace a pod's: addresses, files, and a single attempt without pauses.
+    /// Returns the environment variables that the test sets to other values than the pod has: the addresses of the
+    /// test's servers, paths in the test's folder, and a single attempt without pauses.
     fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();

@@ -106,7 +106,7 @@ impl Rook<'_> {
 
     pub async fn until_requested(&self, kind: &str, name: &str) {
         let exists = await_condition(self.api(kind), name, |found: Option<&DynamicObject>| found.is_some());
-        with_timeout("the object is requested from Rook", exists).await.unwrap();
+        with_timeout("osdpl requests the object from Rook", exists).await.unwrap();
     }
 
     pub async fn spec(&self, kind: &str, name: &str) -> Value {

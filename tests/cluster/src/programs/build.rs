@@ -96,7 +96,7 @@ impl fmt::Display for Progress {
 /// The Go toolchain in PATH.
 #[derive(Clone, Debug)]
 pub(super) struct Go {
-    /// The version, such as `go1.26.8`.
+    /// Go's version, such as `go1.26.8`.
     version: String,
 }
 

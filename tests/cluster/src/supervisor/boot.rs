@@ -34,7 +34,7 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Starts two tasks in this process that do what kwok lacks of kubelets: the waits before a pod starts, and logs.
+/// Starts two tasks in this process that simulate what kwok does not: a pod's waits before its start, and its logs.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));
@@ -92,7 +92,8 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// Returns an error if a component has exited, or is not ready within the timeout.
+/// Returns an error if a component has exited, or if [`TIMEOUT`] has passed since `started`: the component that the
+/// caller waits for will not become ready.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

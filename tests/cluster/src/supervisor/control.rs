@@ -58,7 +58,7 @@ async fn respond(stream: UnixStream, children: &mut Children) {
     }
     let answer: Answer = match serde_json::from_str(&line) {
         Ok(request) => handle(request, children).await.map_err(|error| error.to_string()),
-        Err(error) => Err(format!("it does not understand the request: {error}")),
+        Err(error) => Err(format!("the supervisor does not understand the request: {error}")),
     };
     // An error is ignored: it means that the client has disconnected.
     let _ = stream.write_all(format!("{}\n", serde_json::json!(answer)).as_bytes()).await;
@@ -80,15 +80,16 @@ pub(crate) async fn send(folder: &Folder, request: Request) -> Result<(), Error>
     let failed = |reason: String| Error::Supervisor { reason };
     let state = State::of_running(folder)?;
     let socket = format!("/proc/{}/cwd/{SOCKET}", state.supervisor.pid);
-    let stream =
-        UnixStream::connect(&socket).await.map_err(|error| failed(format!("cannot connect to it: {error}")))?;
+    let stream = UnixStream::connect(&socket)
+        .await
+        .map_err(|error| failed(format!("cannot connect to the supervisor: {error}")))?;
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     let request = format!("{}\n", serde_json::json!(request));
     let written = stream.write_all(request.as_bytes()).await;
     let read = stream.read_line(&mut line).await;
-    written.and(read).map_err(|error| failed(format!("it closed the connection: {error}")))?;
-    let answer: Answer =
-        serde_json::from_str(&line).map_err(|_| failed(format!("it did not respond to {}", request.trim())))?;
+    written.and(read).map_err(|error| failed(format!("the supervisor closed the connection: {error}")))?;
+    let answer: Answer = serde_json::from_str(&line)
+        .map_err(|_| failed(format!("the supervisor did not respond to {}", request.trim())))?;
     answer.map_err(failed)
 }

@@ -42,7 +42,7 @@ fn object(node: &Node) -> KubernetesNode {
     KubernetesNode { metadata, ..Default::default() }
 }
 
-/// Returns a condition of a node: its condition `Ready` is True.
+/// Returns the condition to wait for: a node is Ready.
 fn is_node_ready() -> impl Condition<KubernetesNode> {
     |node: Option<&KubernetesNode>| {
         let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());

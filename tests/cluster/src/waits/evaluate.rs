@@ -9,7 +9,7 @@ use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
 
-/// Control annotations by their names without the prefix. `None` removes an annotation.
+/// The wanted control annotations of a pod: each name without the prefix, and its value. `None` removes the annotation.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
 
 /// Returns the changes of a pod's control annotations; empty if they are already correct.
@@ -28,8 +28,8 @@ pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations 
     wanted
 }
 
-/// Returns the annotations with which a fault rule controls the pod. If the rule of the pod was deleted, returns their
-/// removal.
+/// Returns the annotations with which a fault rule controls the pod. If the rule was deleted, returns the removal of
+/// its annotations.
 fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let rule = world.rule(key, pod);
     if rule.is_none() && !pod.settings.contains_key("rule") {
@@ -54,9 +54,9 @@ fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if let Some((stage, missing)) = waits {
         return [set("waits-in", Some(stage)), set("waits-for", Some(&missing.join("; ")))].into();
     }
-    // A pod that is not released yet does not start on a node that is not ready.
-    let goes = pod.is_released() || world.is_node_ready(&pod.node);
-    let released = if goes { Some("true") } else { None };
+    // Release no further pod on a node that is not ready: its kubelet would not start the pod.
+    let may_start = pod.is_released() || world.is_node_ready(&pod.node);
+    let released = if may_start { Some("true") } else { None };
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
@@ -104,8 +104,9 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the node has no pod of the DaemonSet, kubernetes-entrypoint does not wait. Here a pod must be ready on
-            // another node, because the controller may not have created the DaemonSet's pods yet.
+            // If the pod's node has no pod of the DaemonSet, kubernetes-entrypoint does not wait. This function then
+            // requires a ready pod on another node, because the controller may not have created the DaemonSet's pods
+            // yet.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }

@@ -17,7 +17,7 @@ use super::needs::{Labels, Needs};
 pub(super) struct PodFacts {
     pub uid: String,
     pub labels: Labels,
-    /// The annotations with the prefix `kwok.osdpl.dev/`, by their names without it.
+    /// The annotations with the prefix `kwok.osdpl.dev/`: each name without the prefix, and its value.
     pub settings: BTreeMap<String, String>,
     /// The name of the pod's node; empty until the pod is scheduled.
     pub node: String,
@@ -105,7 +105,8 @@ pub(super) fn job_facts(job: &Job) -> JobFacts {
     }
 }
 
-/// Returns the labels with which a DaemonSet selects its pods. OpenStack-Helm's DaemonSets have no other selectors.
+/// Returns the labels with which a DaemonSet selects its pods. Ignores match expressions, which OpenStack-Helm's
+/// DaemonSets do not have.
 pub(super) fn selected(set: &DaemonSet) -> Labels {
     let selector = set.spec.as_ref().map(|spec| &spec.selector);
     selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default()

@@ -13,12 +13,12 @@ pub(super) type Labels = BTreeMap<String, String>;
 /// All objects that a pod waits for, in the order in which a kubelet checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// The Secrets and ConfigMaps of its volumes. Without them, a kubelet does not create the pod's sandbox.
+    /// The Secrets and ConfigMaps of the pod's volumes. Until all exist, a kubelet does not create the pod's sandbox.
     pub volumes: Vec<Source>,
     /// The dependencies for which kubernetes-entrypoint waits in an init container.
     pub dependencies: Vec<Dependency>,
-    /// The Secrets and ConfigMaps of its containers' environment. Without them, a kubelet does not create the
-    /// container.
+    /// The Secrets and ConfigMaps of the environment of the pod's containers. Until those of a container exist, a
+    /// kubelet does not create the container.
     pub environment: Vec<Source>,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum SourceKind {
 pub(super) struct Source {
     pub kind: SourceKind,
     pub name: String,
-    /// The name of the volume or container that refers to it.
+    /// The name of the volume or container that refers to this Secret or ConfigMap.
     pub user: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct CustomDependency {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// The fields that must have a value, with keys such as `status.phase`.
+    /// The fields that must have the given values, each with its path, such as `status.phase`.
     pub fields: Vec<FieldDependency>,
     pub conditions: Vec<ConditionDependency>,
 }
@@ -202,8 +202,8 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// Parses `name,namespace:name,…` into pairs of namespace and name. Entries of another form are ignored;
-/// kubernetes-entrypoint ignores them, too.
+/// Parses `name,namespace:name,…` into pairs of namespace and name. Ignores entries of another form, as
+/// kubernetes-entrypoint does.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {
@@ -214,7 +214,8 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
     })
 }
 
-/// Parses the variables for Jobs: a plain `list`, and a list in `json`, which takes precedence.
+/// Returns the Jobs that a container waits for, from the values of two variables: `list` is `name,namespace:name,…`,
+/// and `json`, which takes precedence unless it is empty, is a JSON list.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

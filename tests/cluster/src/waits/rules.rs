@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FAULTS: &str = "kwok-faults";
 /// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The annotation (without prefix) of that ConfigMap in which the supervisor writes the digest of the rules that it has
-/// read.
+/// The name, without prefix, of the annotation of the ConfigMap [`FAULTS`] in which the supervisor writes the digest of
+/// the rules that it has read.
 pub(crate) const IN_FORCE: &str = "in-force";
 
 /// The settings that a rule may contain, by the names of their annotations.

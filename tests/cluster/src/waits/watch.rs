@@ -17,8 +17,8 @@ use super::world::Change;
 /// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
 /// soon as it is back.
 const DELAY: Duration = Duration::from_millis(200);
-/// The interval at which the API server is asked for a kind of custom resource that it does not know yet. Its CRD may
-/// be created later.
+/// The interval at which a watch asks the API server for a kind of custom resource that the API server does not know
+/// yet, because the CRD may be created later.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
 /// The merged stream of the changes that all watches report.

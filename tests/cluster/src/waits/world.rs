@@ -54,15 +54,15 @@ pub(super) enum Change {
 /// Which pods must be evaluated again after some changes. A pod is affected if one of the fields includes it.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Evaluate all pods.
+    /// Whether to evaluate all pods.
     pub all: bool,
-    /// Evaluate all pods that are not released.
+    /// Whether to evaluate all pods that are not released.
     pub waiting: bool,
-    /// Evaluate all pods that wait for other pods.
+    /// Whether to evaluate all pods that wait for other pods.
     pub waiting_for_pods: bool,
-    /// Evaluate the pods with these keys.
+    /// The keys of further pods to evaluate.
     pub pods: HashSet<Key>,
-    /// Kinds of custom resources that pods wait for and that have no watch yet.
+    /// The kinds of custom resources that pods wait for and that have no watch yet.
     pub customs: Vec<CustomKind>,
 }
 
@@ -152,7 +152,8 @@ impl World {
         }
     }
 
-    /// Whether the first list of every kind is complete. Before that, an object may be missing only from these tables.
+    /// Whether the first list of every kind is complete. Before that, an object that these tables lack may exist in the
+    /// cluster.
     pub fn is_known(&self) -> bool {
         let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
             self;
@@ -184,7 +185,8 @@ impl World {
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods_by_node.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
-        // While the watch was interrupted, a pod of the same name may have been recreated on another node.
+        // Check the node again: while the watch was interrupted, a pod of the same name may have been recreated on
+        // another node.
         keys.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && has_labels(&pod.labels, labels))
     }
 

@@ -1,4 +1,5 @@
-//! Helpers of the tests: a cluster that all tests share which do not break it, and waits for conditions of objects.
+//! Helpers of the tests: the cluster that the tests share (except for those that break a cluster), and functions that
+//! wait for conditions of objects.
 
 use std::future::Future;
 use std::time::Duration;

@@ -29,7 +29,8 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
 
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // The annotation comes first. The second check waits until kwok has written the pod's status, too.
+    // The supervisor writes the annotation first. The second condition holds when kwok has written the pod's status,
+    // too.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
