@@ -9,7 +9,7 @@ pub struct Claim {
     pub namespace: String,
     /// The claim's name.
     pub name: String,
-    /// The release that it belongs to: from the label `release_group` on claims of StatefulSets, from helm's
+    /// The release that the claim belongs to: from the label `release_group` on claims of StatefulSets, from helm's
     /// annotations on claims of charts.
     pub release: Option<ReleaseKey>,
     /// The requested storage class. `None` requests the default class, an empty text requests no class.

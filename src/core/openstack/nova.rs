@@ -77,7 +77,7 @@ pub struct Service {
     pub id: String,
     /// The name of the service's host in Nova.
     pub host: String,
-    /// `enabled` or `disabled`: whether the scheduler places instances there.
+    /// `enabled` or `disabled`: whether the scheduler places instances on the service's host.
     pub status: String,
     /// `up` or `down`: whether the service reports regularly.
     pub state: String,

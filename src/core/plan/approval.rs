@@ -89,7 +89,8 @@ impl Context<'_> {
     }
 }
 
-/// Describes on how many and which nodes instances run: the `DaemonSets` of libvirt and nova-compute.
+/// Describes the nodes on which instances run, their number and labels, from the `DaemonSets` of libvirt and
+/// nova-compute.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());

@@ -66,7 +66,8 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person named it.
+    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person requested
+    /// its repair.
     ///
     /// The annotation value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {

@@ -57,7 +57,7 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// It counts only if the release must provide its component.
+/// Such a workload makes the release wait only if the release must provide its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }

@@ -15,7 +15,7 @@ const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// The state of one release, which decides its step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
-    /// Helm has no record of it.
+    /// Helm has no record of the release.
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),

@@ -65,18 +65,19 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // The node of a pod that is being deleted is already counted in the batch, so it is not counted as missing too.
+        // A pod that is being deleted counts as existing here: the batch already contains its node, which must not
+        // count as missing, too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The number of pods alone is not enough: a pod on a node that is not selected could hide that another node has
-        // none.
+        // The difference between nodes and pods may be too small: a pod on a node that its `DaemonSet` does not select
+        // makes up for a node without a pod. So the empty nodes of the batch are counted, too.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
         counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
-        // Pods that are not ready are evicted first, because their nodes lose nothing.
+        // osdpl evicts pods that are not ready first, because their eviction interrupts nothing.
         counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         counts
     }

@@ -228,8 +228,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that an operation on a release failed; `None` if it was reported before, or if osdpl stopped helm
 /// on purpose.
 ///
-/// The failure itself says whether it was reported. The step cannot say it, because it changes several times after a
-/// failure.
+/// Whether the failure was reported is stored in the failure. The step can't tell, because it changes several times
+/// after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
