@@ -24,9 +24,11 @@ pub const REDACTED: &str = "[redacted]";
 /// The minimum length in bytes of secrets to search for. A shorter secret would match parts of ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length in bytes of secrets to search for inside larger base64 texts. In the base64 of a larger text, the
-/// first and last characters of a secret also depend on the text around it and can't be searched for. Of a shorter
-/// secret, the remaining characters are so few that they would match in ordinary texts.
+/// The minimum length in bytes of secrets to search for inside larger base64 texts.
+///
+/// In the base64 of a larger text, the first and last characters of a secret also depend on the text around it and
+/// can't be searched for. Of a shorter secret, the remaining characters are so few that they would match in ordinary
+/// texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
 /// Removes known secrets, and passwords in URLs, from texts.

@@ -41,7 +41,8 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // If osdpl manages the release, a manual upgrade does not change that, so no other manager is looked for.
+        // The read looks for another tool that manages the release only if osdpl made no revision. After a manual
+        // upgrade, osdpl still manages the release.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };

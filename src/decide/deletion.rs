@@ -149,9 +149,10 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 
 /// Plans to delete the objects that osdpl itself created, and to remove the finalizer.
 ///
-/// All releases are uninstalled by then.
+/// The caller does this only once all releases are uninstalled.
 ///
-/// Returns why the finalizer can't be removed yet, if so, and whether no release is left that uses the cloud's secrets.
+/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether no
+/// release is left that may use the cloud's secrets.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -168,7 +169,7 @@ fn clean_up(
             draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
         }
     }
-    // osdpl removes only its settings from Rook's object store. Pools, users and data stay in Ceph.
+    // osdpl removes only its own settings from Rook's `CephObjectStore`. Pools, users and data stay in Ceph.
     if !needed.store {
         object_store::release(draft, None);
     }
@@ -186,7 +187,7 @@ fn clean_up(
         return (Some(problem), false);
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
-    // With the resource, its status disappears. Only an event can tell what was kept.
+    // The status disappears with the resource, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, labels.len())));
     // Releases that osdpl does not manage may continue to use the credentials.
     (None, needed.releases.is_empty())

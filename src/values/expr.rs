@@ -54,7 +54,8 @@ const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
-    /// Compiles an expression, so that an invalid one is reported now.
+    /// Compiles an expression at once, so that the caller gets the error of an invalid expression before any
+    /// evaluation.
     ///
     /// # Errors
     /// The expression is not valid CEL, or it uses an unknown variable.

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// Nova does not support the microversion that osdpl's requests need.
     #[error(
-        "nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade nova, or do it by hand"
+        "Nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade Nova, or do this step by hand"
     )]
     TooOld {
         /// The newest microversion that Nova supports.

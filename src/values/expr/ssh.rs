@@ -48,7 +48,7 @@ pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Encodes a field of the format: the length in four bytes, big-endian, then the content.
+/// Encodes a field of OpenSSH's key format: the length in four bytes, big-endian, then the content.
 fn field(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), content].concat()

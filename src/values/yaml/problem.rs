@@ -51,7 +51,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // The quoted value may contain anything, also text like the end marker, so the last end marker counts.
+        // The quoted value may itself contain the text that follows a value in serde's messages, so the last occurrence
+        // of that text ends the value.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);
