@@ -250,8 +250,7 @@ pub struct Workload {
     pub misscheduled: i32,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
-    /// The first reason why the workload is not ready; `None` if it is ready: `neutron-server-abc: ImagePullBackOff
-    /// quay.io/…`.
+    /// The first reason why the workload is not ready, such as `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Issue>,
 }
 

@@ -1,4 +1,5 @@
-//! Annotations with which a person requests something once. osdpl removes them when it is done.
+//! Annotations with which a person requests an action once, such as a repair. osdpl removes the annotation when the
+//! action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Po
 
 /// Plans to remove annotations that had their effect.
 ///
-/// If the API server refuses that, a warning reports it.
+/// If the API server refuses the removal, a warning says so.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,

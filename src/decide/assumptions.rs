@@ -63,7 +63,7 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
 
 /// Treats the images of a release as unchanged if its values name the same images as the recorded values.
 ///
-/// The charts may name more images, but the preview has not read them.
+/// The charts may name more images, but `osdpl plan` has not read the charts.
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {

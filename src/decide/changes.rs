@@ -1,4 +1,4 @@
-//! The value paths that upgrades waiting for approval would change. They are read once from the release records.
+//! The value paths that upgrades waiting for approval would change. osdpl reads the release record for them once.
 
 use std::collections::BTreeMap;
 

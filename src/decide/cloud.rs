@@ -57,7 +57,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
     if refused {
-        // A refused spec changes nothing in the cluster. But if an external host moves, the pods must still find it.
+        // A refused spec changes nothing in the cluster. But if an external host gets another address, its Endpoints
+        // must follow, so that pods still reach the host.
         draft.actions.retain(|planned| matches!(planned.action, Action::PublishEndpoints { .. }));
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
@@ -197,7 +198,7 @@ fn resolve(
     (resolved, recorded)
 }
 
-/// Decides about releases, rollouts, Nova's hosts and annotations. Returns a plan that contains only these.
+/// Decides about releases, rollouts, Nova's hosts and annotations. All other fields of the returned plan are empty.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
@@ -233,7 +234,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
 
 /// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
 ///
-/// Returns a plan that contains only these.
+/// All other fields of the returned plan are empty.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,

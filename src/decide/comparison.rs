@@ -15,9 +15,9 @@ use osdpl_core::release::{ADOPTED, Status};
 /// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
 /// made.
 ///
-/// A comparison is kept while revision and inputs stay the same. If a person requested the adoption, it is repeated
-/// after a while, because another tool may manage the release by now. Without its chart, the operator does not compare
-/// a release.
+/// osdpl keeps a comparison while revision and inputs stay the same. If a person requested the adoption, osdpl repeats
+/// the comparison after a while, because another tool may manage the release by then. A release whose chart is missing
+/// is not compared.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,

@@ -344,8 +344,8 @@ enum StoredSecret {
 
 /// Returns the Secret of this name in which osdpl stores credentials.
 ///
-/// If the watch does not list the Secret, for example because it lost its label, it is read once; but only if
-/// `is_needed`.
+/// If the watch does not list the Secret, for example because the Secret lost its label, the plan requests to read the
+/// Secret once, but only if `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));

@@ -193,7 +193,7 @@ fn clean_up(
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels of nodes that a deletion will remove at its end, but has not yet; `None` if the labels stay.
+/// Returns the labels, by node, that the deletion still has to remove in its last step; `None` if the labels stay.
 ///
 /// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
@@ -225,8 +225,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Secrets for Ceph are not deleted here: they were deleted before, unless a release that osdpl does not manage
-        // may mount them.
+        // Secrets for Ceph are skipped: `ceph::delete_except` has planned to delete them, except those that a release
+        // may mount that osdpl does not manage.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);

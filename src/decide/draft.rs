@@ -85,7 +85,7 @@ impl<'a> Draft<'a> {
 
     /// Adds an action, unless the cloud is paused.
     ///
-    /// If its namespace does not exist, the creation of the namespace is added before.
+    /// If the namespace of the action does not exist, the action that creates the namespace is added first.
     ///
     /// While the cloud is paused, only adoptions are added, because they only write labels, and actions that wait for
     /// approval, because they are only shown.

@@ -45,7 +45,8 @@ pub(crate) fn publish_all(
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
         match publish(draft, name, external) {
-            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host.
+            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So it counts the
+            // service as published.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),

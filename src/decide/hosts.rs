@@ -42,8 +42,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // No action follows from the response to another query, because Nova may have given it before the last action. Its
-    // problems are only reported.
+    // No action follows from the response to another query, because Nova may have given it before the last action.
+    // osdpl only reports the problems in that response.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -53,7 +53,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts of the removed nodes. It is planned in each pass until a response contains the result.
+/// Plans to delete the hosts of the removed nodes from Nova and Neutron. Each pass plans this again until a response
+/// contains the result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
@@ -149,7 +150,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 
-/// Returns the release whose pods register hosts, if Nova can be queried now; else why it can't.
+/// Returns the release whose pods register hosts, or the reason why Nova can't be queried now.
 fn hosting<'a>(
     catalog: &'a Catalog,
     desired: &'a Desired,
@@ -179,7 +180,7 @@ fn hosting<'a>(
 impl Hosting<'_> {
     /// Returns the generation and the ready pods of each workload that registers hosts.
     ///
-    /// When they change, Nova is queried again.
+    /// When they change, osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace

@@ -78,7 +78,7 @@ pub struct Kept {
     pub strategies: BTreeSet<Strategy>,
     /// The update strategies that could not be set because another field manager owns the field.
     ///
-    /// Kept so that osdpl does not try in each pass. A restart tries once more.
+    /// Kept so that osdpl does not try to set them again in each pass. A restart tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
     /// The repairs that osdpl started, until the annotation no longer names their releases.
     ///

@@ -97,8 +97,8 @@ pub enum Hold {
 }
 
 impl Plan {
-    /// Returns the steps of all releases after helm was started for some: it runs (`true`) or waits for a slot
-    /// (`false`).
+    /// Returns the steps of all releases after the operator tried to start helm. `started` contains the releases that
+    /// it tried: helm runs (`true`), or waits for a slot (`false`).
     pub fn releases_after(&self, started: &BTreeMap<String, bool>) -> plan::Plan {
         let mut releases = self.releases.clone();
         for (name, runs) in started {

@@ -1,5 +1,5 @@
-//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which one
-//! takes precedence.
+//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which
+//! resource takes precedence if the cluster has several.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,7 +16,8 @@ pub struct ManifestComparison {
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator repeats the comparison even if no watch reported a change; `None` if it waits for a change.
+    /// When the operator repeats the comparison even if no watch reported a change; `None` if only a change can alter
+    /// the result.
     pub until: Option<Timestamp>,
 }
 

@@ -38,6 +38,6 @@ pub struct Class {
     pub name: String,
     /// The provisioner that makes the volumes of the class.
     pub provisioner: String,
-    /// Whether claims without a class get this one.
+    /// Whether claims that name no class get this class.
     pub is_default: bool,
 }

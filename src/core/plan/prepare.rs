@@ -43,7 +43,8 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// Returns the wait after a failed operation with the same inputs; `None` if there was none or the backoff is over.
+    /// Returns the wait after a failed operation with the same inputs; `None` if no such operation failed, or if the
+    /// backoff is over.
     ///
     /// A person who requests a repair has probably fixed what made the operation fail. So the delay is then the short
     /// one of [`RetryCondition::Time`].
@@ -61,7 +62,8 @@ impl Context<'_> {
 
     /// Returns the cleanup of objects that failed revisions left behind.
     ///
-    /// It runs when a later revision succeeded, and before each operation, because helm then drops old records.
+    /// The cleanup runs once a later revision succeeded, and also before each operation, because the operation makes
+    /// helm drop old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {

@@ -212,7 +212,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that is no longer desired, for each state.
+    /// Returns the step of a release that is no longer desired, depending on its state.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -253,8 +253,8 @@ impl Context<'_> {
 
     /// Returns the uninstall operation.
     ///
-    /// It skips hooks if a person requested that, or if the namespace is being deleted, because no hook Job starts
-    /// there.
+    /// The uninstall skips hooks if a person requested it, or if the namespace is being deleted, because no hook Job
+    /// can start there.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }

@@ -87,7 +87,7 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
 
 /// Returns the last revision before the newest that helm deployed.
 ///
-/// Failures before it were cleaned up when it succeeded.
+/// osdpl cleaned up after older failures when that revision succeeded.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
@@ -181,7 +181,8 @@ mod tests {
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // The first install failed, so no deployed revision is older. The second install fails too, or succeeds.
+            // The first install failed, so there is no older deployed revision. The second install fails too, or
+            // succeeds.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),

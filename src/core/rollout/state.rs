@@ -85,7 +85,8 @@ impl State {
 
 /// Returns the name of the only component whose pods may be evicted now.
 ///
-/// It is the one with a batch in flight, or else the first one in the order that may start or continue.
+/// It is the component with a batch in flight. Without one, it is the first component, in the order of
+/// `values/nodes.yaml`, that may start or continue.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start =

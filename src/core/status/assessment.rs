@@ -191,7 +191,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
 
 /// Returns the first stuck workload of a release.
 ///
-/// helm may wait for it, and its problem says more than "helm is running".
+/// helm may wait for that workload. The problem of the workload then says more than "helm is running".
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;

@@ -48,7 +48,8 @@ pub enum Subject {
     },
 }
 
-/// Returns the event that osdpl restored credentials in a Secret. It is sent when the Secret was written.
+/// Returns the event that osdpl restored credentials in a Secret. The operator records the event after it wrote the
+/// Secret.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
@@ -96,7 +97,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// Returns the release whose failure the event reports; `None` if it reports something else.
+    /// Returns the release whose failure the event reports; `None` for any other event.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),

@@ -11,7 +11,7 @@ pub(super) const DEPTH: usize = 64;
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
-/// The beginnings of messages of the library, each with the message that replaces it.
+/// The beginnings of messages of the YAML library, each with the message for users that replaces it.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
