@@ -87,7 +87,7 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how its `DaemonSets` are split by node, from the newest record's label.
+    /// The digest of how the release's `DaemonSets` are split by node, from the newest record's label.
     pub split: Option<String>,
     /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,

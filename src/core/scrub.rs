@@ -52,7 +52,8 @@ impl Scrubber {
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // A secret from a file may end with a newline, which programs rarely print.
+            // A secret from a file may end with a newline, but programs usually print the secret without it. So both
+            // forms are searched for.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();

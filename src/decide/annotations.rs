@@ -104,7 +104,7 @@ fn is_open(step: &Step) -> bool {
 
 /// Returns the names that stay in the adoption annotation, because osdpl has not adopted their releases yet.
 ///
-/// The name `all` is done when osdpl has made or adopted every existing release.
+/// The name `all` stays until osdpl has made or adopted every existing release.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {

@@ -38,7 +38,8 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // While a cloud waits for approval, no watch triggers the pass that reads a record again.
+    // While the cloud waits for approval, no watch triggers a pass. So the plan requests the pass that reads a failed
+    // record again.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all

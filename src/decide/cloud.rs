@@ -198,7 +198,10 @@ fn resolve(
     (resolved, recorded)
 }
 
-/// Decides about releases, rollouts, Nova's hosts and annotations. All other fields of the returned plan are empty.
+/// Decides about releases, rollouts, Nova's hosts and annotations.
+///
+/// Adds requests and actions to `draft`. The returned plan contains only the other results: the steps of releases, the
+/// status of rollouts, findings, comparisons and pending changes.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
@@ -234,7 +237,8 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
 
 /// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
 ///
-/// All other fields of the returned plan are empty.
+/// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
+/// and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,

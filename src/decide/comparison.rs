@@ -61,7 +61,7 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // No watch reports that another tool stopped managing a release.
+    // No watch reports that another tool stopped managing a release, so a later pass must compare again.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared

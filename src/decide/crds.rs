@@ -91,7 +91,7 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));
     spec.conversion
         .get_or_insert_with(|| CustomResourceConversion { strategy: "None".to_owned(), ..Default::default() });
-    // The API server drops this field if it is `false`.
+    // The API server does not store this field if it is `false`, so the copy to compare must not contain it either.
     spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
     spec
 }

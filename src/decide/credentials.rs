@@ -156,7 +156,8 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // If a record could not be read, the Secret is compared with the records again in the next pass.
+            // If a record could not be read, this version of the Secret stays unverified, so that the next pass
+            // compares it with the records again.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }

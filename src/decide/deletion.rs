@@ -50,7 +50,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // With `Purge`, the credentials are deleted. A new cloud of the same name must not get them from memory.
+    // With `Purge`, osdpl deletes the credentials, so it must forget what it kept in memory, too: a new cloud of the
+    // same name must not get the old credentials.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
@@ -162,7 +163,7 @@ fn clean_up(
     let snapshot = draft.snapshot;
     let left = leftovers(selection, &observed.releases, &snapshot.catalog);
     let needed = &left.needed;
-    // If a release was uninstalled while no operator was running, its hook Jobs still exist.
+    // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
     for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
         if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
@@ -189,7 +190,7 @@ fn clean_up(
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
     // The status disappears with the resource, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, labels.len())));
-    // Releases that osdpl does not manage may continue to use the credentials.
+    // If releases that osdpl does not manage remain, they may continue to use the cloud's secrets.
     (None, needed.releases.is_empty())
 }
 

@@ -131,8 +131,8 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // The next pass must look again: no watch reports that a host name has a new address, or that someone deleted a
-    // Service that was in the way.
+    // A later pass must look up the host and read the Service again: no watch reports that a host name has a new
+    // address, or that someone deleted a Service that was in the way.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);

@@ -62,8 +62,8 @@ pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>)
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // A release belongs to this cloud if the catalogue has a release of its name, or if osdpl made it. Objects of other
-    // releases are skipped.
+    // A release belongs to this cloud if the catalogue has a release of this namespace and name, or if osdpl made it.
+    // Objects of other releases are skipped.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));

@@ -48,7 +48,7 @@ pub enum Error {
     InvalidResponse {
         /// The request: `GET http://…`.
         what: String,
-        /// Why the body cannot be parsed.
+        /// Why the response body cannot be parsed.
         why: String,
     },
     /// Nova does not support the microversion that osdpl's requests need.

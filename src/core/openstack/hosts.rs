@@ -87,7 +87,8 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // The time of a host's last report is cleared: a new report alone must not trigger a reconcile pass.
+            // The time of a host's last report is left out: otherwise each new report would change the result and
+            // trigger a reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }

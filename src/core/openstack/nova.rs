@@ -125,7 +125,8 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Two different full names with the same first label are two hosts.
+            // The first label is compared only if one of the names has no domain: two different full names are two
+            // hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())

@@ -9,7 +9,8 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of release `key` is available, so that releases that need it can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // With values for single nodes, a component has several DaemonSets, and one of them may select no node.
+    // With values for single nodes, a component has several DaemonSets, and one of them may select no node. A DaemonSet
+    // without nodes is left out.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();

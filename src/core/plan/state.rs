@@ -75,7 +75,8 @@ pub fn classify<'a>(
             }
         },
         Status::Uninstalling => State::Uninstalling(record),
-        // `helm uninstall --keep-history` leaves records. Helm can install the release again on top of them.
+        // `helm uninstall --keep-history` leaves records, but helm can install the release again on top of them. So the
+        // release counts as absent.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

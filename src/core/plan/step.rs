@@ -194,7 +194,8 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While paused, osdpl writes not even labels. Only an adoption that a person requested was decided above.
+            // While the release is paused, osdpl does not even write labels. The only exception, an adoption that a
+            // person requested, is decided above.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)

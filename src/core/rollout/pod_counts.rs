@@ -86,8 +86,8 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // The node was ready when its pod was evicted. It became `NotReady` since, and the new template may be the
-            // cause.
+            // The node was ready when its pod was evicted. The node has become `NotReady` since then, perhaps because
+            // of the new template, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),

@@ -137,7 +137,8 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // The node of a deleted pod without a successor is known only from the batch in the previous status.
+        // A pod that was deleted and not replaced yet no longer names its node. Only the batch in the previous status
+        // does.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();

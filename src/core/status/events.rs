@@ -286,7 +286,7 @@ fn event_reason(why: &str) -> &'static str {
 
 /// Creates an event without a subject. A note that is too long is cut off.
 pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
-    // The API server (`events.k8s.io`) refuses notes longer than 1 kB.
+    // The API server (`events.k8s.io`) refuses notes longer than 1 kB, so a longer note is cut off.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
         note.truncate(end);

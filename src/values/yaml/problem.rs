@@ -7,7 +7,7 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// The messages for a document that exceeds a limit.
 ///
-/// The library's own messages help only programmers, who could raise it.
+/// The library's own messages help only programmers, who could raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
