@@ -203,7 +203,7 @@ pub struct SecretWrite {
     pub secret: Secret,
     /// Whether the Secret exists. If so, the operator replaces it, unless its resourceVersion has changed.
     pub exists: bool,
-    /// The keys whose values the operator generates when it stores the Secret, each with how.
+    /// The keys whose values the operator generates when it stores the Secret, each with the kind of value to generate.
     pub generated: BTreeMap<String, file::Credential>,
 }
 

@@ -1,4 +1,5 @@
-//! Credentials: from Secrets of the user, from osdpl's Secrets, from release records, or generated once.
+//! Collects the credentials of the cloud from Secrets of the user, osdpl's own Secrets and release records, and plans
+//! to generate missing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -325,7 +326,7 @@ struct Update {
     is_verified: bool,
     /// Whether the values of all credentials are known.
     is_complete: bool,
-    /// The keys whose values the operator generates, each with how.
+    /// The keys whose values the operator generates, each with the kind of value to generate.
     generated: BTreeMap<String, file::Credential>,
     /// The keys that someone else edited and that osdpl reverts.
     restored: Vec<String>,

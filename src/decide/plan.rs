@@ -50,7 +50,7 @@ pub struct Plan {
     /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
     /// uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The nodes of each role, by role.
+    /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
     /// The status of each rollout.
     pub rollouts: Rollouts,

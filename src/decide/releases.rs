@@ -104,7 +104,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start after all.
+    /// Gives back the slots of an upgrade that does not start after all, because CRDs can't be read.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }

@@ -93,9 +93,10 @@ fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a Pa
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of a failed revision that are leftovers according to the manifests of its release.
+/// Returns the leftovers of a failed revision, as far as the manifests of its release tell.
 ///
-/// No revision in `kept` has such an object, and neither its kind nor an annotation forbids the removal.
+/// A leftover is an object that no revision in `kept` has, and whose removal neither its kind nor an annotation
+/// forbids.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));

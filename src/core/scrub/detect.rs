@@ -68,7 +68,7 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a value is below a key that names a password, and is a text or a number too long for a setting.
+/// Whether a value is below a key that names a password, and is a text, or a number that is too long for a setting.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
