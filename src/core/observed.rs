@@ -134,7 +134,7 @@ impl Observed {
 /// The drift repairs of a release in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The number of repairs in a row.
+    /// The number of drift repairs in a row.
     pub count: u32,
     /// When the last drift repair started.
     pub last_started_at: Timestamp,

@@ -30,7 +30,7 @@ pub(crate) struct Leftovers {
 /// The objects that osdpl created but does not delete: pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The releases whose pods may need the objects.
+    /// The releases that osdpl does not manage and whose pods may need the objects.
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,

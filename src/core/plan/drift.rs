@@ -21,7 +21,7 @@ pub enum DriftAction {
     Paused,
     /// Wait until a time, because the drift came back after a repair.
     Backoff {
-        /// The number of repairs in a row so far.
+        /// The number of drift repairs in a row so far.
         count: u32,
         /// When the next repair may start.
         until: Timestamp,
