@@ -87,7 +87,7 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how its `DaemonSets` are split by node, from the newest record's label.
+    /// The digest of how the release's `DaemonSets` are split by node, from the newest record's label.
     pub split: Option<String>,
     /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,
@@ -134,7 +134,7 @@ impl Observed {
 /// The drift repairs of a release in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The number of repairs in a row.
+    /// The number of drift repairs in a row.
     pub count: u32,
     /// When the last drift repair started.
     pub last_started_at: Timestamp,
@@ -162,13 +162,13 @@ pub struct Attempt {
 /// Whether the operator process that ran helm for a record is still running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// The process is this operator process itself.
+    /// This operator process itself ran helm.
     Us,
-    /// The operator process ended, together with its helm process.
+    /// The operator process that ran helm ended, and its helm process with it.
     Dead,
-    /// Another operator process, which is still running.
+    /// Another operator process ran helm, and it is still running.
     Alive,
-    /// osdpl can't determine whether the process runs, such as on another machine.
+    /// osdpl can't determine whether the process runs, for example because it runs on another machine.
     Unknown,
 }
 
@@ -246,18 +246,19 @@ pub struct Workload {
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
     pub node_selector: String,
-    /// The number of nodes that have a pod of this `DaemonSet` but should not, such as `NotReady` nodes.
+    /// The number of nodes that have a pod of this `DaemonSet` but should not, such as nodes that became `NotReady`.
     pub misscheduled: i32,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
-    /// Why the workload is not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
+    /// The first reason why the workload is not ready, such as `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Issue>,
 }
 
 /// Why a pod, workload or Job is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
-    /// Whether it needs help to recover (image pull, crash loop, failed). If not, it waits or starts.
+    /// Whether the object cannot become ready without a fix: it failed, its image cannot be pulled, or its container
+    /// crashes repeatedly. If not, the object waits or starts.
     pub stuck: bool,
     /// The reason in one line, without secrets.
     pub message: String,

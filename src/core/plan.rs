@@ -79,8 +79,8 @@ impl Plan {
         })
     }
 
-    /// Whether no helm run is left to start: every release is in sync, and those that are not ready become so without
-    /// helm.
+    /// Whether no helm run is left to start: every release is in sync, and a release that is not ready yet becomes
+    /// ready without helm.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }

@@ -24,8 +24,11 @@ pub const REDACTED: &str = "[redacted]";
 /// The minimum length in bytes of secrets to search for. A shorter secret would match parts of ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length in bytes of secrets to search for inside larger base64 texts. Of a shorter secret, too few base64
-/// characters would be free of its neighbours' bits, and would match elsewhere.
+/// The minimum length in bytes of secrets to search for inside larger base64 texts.
+///
+/// In the base64 of a larger text, the first and last characters of a secret also depend on the text around it and
+/// can't be searched for. Of a shorter secret, the remaining characters are so few that they would match in ordinary
+/// texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
 /// Removes known secrets, and passwords in URLs, from texts.
@@ -49,7 +52,8 @@ impl Scrubber {
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // A secret from a file may end with a newline, which programs rarely print.
+            // A secret from a file may end with a newline, but programs usually print the secret without it. So both
+            // forms are searched for.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();

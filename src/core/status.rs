@@ -52,9 +52,10 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// The changes of values that wait for approval, by release; each text describes one change.
     pub changes: &'a BTreeMap<String, Vec<String>>,
-    /// Problems that belong to no release, for example a forbidden watch.
+    /// Problems that belong to no release, for example a watch that the API server forbids.
     pub problems: &'a [String],
-    /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
+    /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
+    /// uses no Ceph.
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
@@ -67,14 +68,14 @@ pub struct Report<'a> {
     pub deleting: Option<String>,
 }
 
-/// The empty maps to which a new [`Report`] refers.
+/// The empty maps to which [`Report::new`] sets the references that its caller does not give.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report of these inputs, with empty defaults for the others.
+    /// Returns a report of these four inputs. All other fields are empty.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,

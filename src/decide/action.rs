@@ -201,9 +201,9 @@ pub struct SecretWrite {
     pub service: String,
     /// The complete Secret, except for generated values.
     pub secret: Secret,
-    /// Whether the Secret exists. If so, it is replaced, unless its resourceVersion has changed.
+    /// Whether the Secret exists. If so, the operator replaces it, unless its resourceVersion has changed.
     pub exists: bool,
-    /// The keys whose values the operator generates when it stores the Secret, each with how.
+    /// The keys whose values the operator generates when it stores the Secret, each with the kind of value to generate.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
@@ -291,8 +291,8 @@ impl Action {
         }
     }
 
-    /// Returns the kind, namespace and name of the object that the action changes; `None` if it changes several or the
-    /// resource.
+    /// Returns the kind, namespace and name of the object that the action changes; `None` if the action changes several
+    /// objects or the `OpenStackDeployment` itself.
     pub fn object(&self) -> Option<(&'static str, String, String)> {
         let of = |kind, namespace: &str, name: &str| Some((kind, namespace.to_owned(), name.to_owned()));
         match self {

@@ -1,4 +1,5 @@
-//! Annotations with which a person requests something once. osdpl removes them when it is done.
+//! Annotations with which a person requests an action once, such as a repair. osdpl removes the annotation when the
+//! action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Po
 
 /// Plans to remove annotations that had their effect.
 ///
-/// If the API server refuses that, a warning reports it.
+/// If the API server refuses the removal, a warning says so.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -66,9 +67,10 @@ pub(crate) fn consume(
     draft.findings.extend(remaining.map(|(annotation, _)| not_consumed_warning(annotation, &refusal.message)));
 }
 
-/// Returns the names in the repair annotation that are not done yet.
+/// Returns the names that stay in the repair annotation, because osdpl may still have something to repair for them.
 ///
-/// The name `all` is done when every remaining release waits for another decision of the user, which may take months.
+/// The name `all` is removed once no release will be upgraded without another decision of the user, because that
+/// decision may take months.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
@@ -100,9 +102,9 @@ fn is_open(step: &Step) -> bool {
     }
 }
 
-/// Returns the names in the adoption annotation that are not done yet.
+/// Returns the names that stay in the adoption annotation, because osdpl has not adopted their releases yet.
 ///
-/// The name `all` is done when osdpl has made or adopted every existing release.
+/// The name `all` stays until osdpl has made or adopted every existing release.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
@@ -134,7 +136,9 @@ pub(crate) fn unknown_names(
     let unknown = annotated.filter(|(_, name)| !known.contains(name.as_str()));
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
-        let message = format!("there is no release {name:?}{hint}; nothing is done for it: correct it, or take it out");
+        let message = format!(
+            "there is no release {name:?}{hint}; osdpl ignores it: correct the name, or take it out of the annotation"
+        );
         Finding::new(Level::Warning, format!("annotation {annotation}"), message)
     };
     unknown.map(warning).collect()
@@ -202,7 +206,7 @@ mod tests {
         assert_eq!(
             warnings(&["keystoen"]),
             [
-                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; nothing is done for it: correct it, or take it out"
+                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; osdpl ignores it: correct the name, or take it out of the annotation"
             ]
         );
     }

@@ -8,7 +8,8 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Changes the desired state according to the assumptions. Returns the recorded values of releases whose inputs differ.
+/// Changes the desired state as `osdpl plan` assumes it. Returns the recorded values of the releases whose inputs
+/// differ from those of their newest record.
 pub(crate) fn adjust(
     draft: &mut Draft<'_>,
     assumed: &Assumed,
@@ -44,8 +45,8 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // If someone else made the newest revision, osdpl keeps it until the spec changes. Whether it did, shows the
-        // digest of the newest revision that osdpl made.
+        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. The digest of the
+        // newest revision that osdpl made shows whether the spec changed.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -60,9 +61,9 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
     }
 }
 
-/// Assumes that the images are unchanged if the values name the same ones as the record.
+/// Treats the images of a release as unchanged if its values name the same images as the recorded values.
 ///
-/// The charts may name more images, but the preview has not read them.
+/// The charts may name more images, but `osdpl plan` has not read the charts.
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
@@ -73,9 +74,10 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds the recorded images that the desired values lack.
+/// Adds to the desired values the images that only the recorded values contain.
 ///
-/// Only the chart names them, and the operator, which has the chart, rewrites them to a mirror.
+/// Only the chart names these images. The operator, which has the chart, rewrites them to a mirror and so puts them
+/// into the values; `osdpl plan` may not have the chart.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

@@ -1,4 +1,4 @@
-//! The value paths that upgrades waiting for approval would change. They are read once from the release records.
+//! The value paths that upgrades waiting for approval would change. osdpl reads the release record for them once.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use osdpl_values::{Values, changed_paths};
 /// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits before it reads a record again that could not be read. It may have been replaced meanwhile.
+/// How long osdpl waits before it reads a record again that could not be read. Meanwhile helm may have replaced the
+/// record.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns, by release, the value paths that its upgrade waiting for approval would change, or why they are unknown.
@@ -37,17 +38,18 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // While a cloud waits for approval, no watch triggers the pass that reads a record again.
+    // While the cloud waits for approval, no watch triggers a pass. So the plan requests the pass that reads a failed
+    // record again.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
 }
 
-/// Returns the value paths that an upgrade would change; `None` if its record was not read yet.
+/// Returns the value paths that an upgrade of `release` would change; `None` until the record of `revision` was read.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // A revision that osdpl did not make was compared by effective values: other tools write the same values
-    // differently.
+    // For a revision that osdpl did not make, the comparison of the effective values is used: other tools write the
+    // same values differently.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
@@ -80,7 +82,7 @@ impl Changes {
     }
 }
 
-/// If no value would change, says what else changes the inputs.
+/// Returns `paths`, or a text that says what else changes the inputs if no value would change.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value: the chart, helm's version or its flags)".to_owned());
@@ -88,7 +90,7 @@ fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Limits the number of paths, and says how many were left out.
+/// Shortens a list of paths to [`MAX_PATHS`], and appends the number of paths that were left out.
 fn shorten(mut paths: Vec<String>) -> Vec<String> {
     if paths.len() > MAX_PATHS {
         let more = paths.len() - MAX_PATHS;

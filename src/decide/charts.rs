@@ -2,12 +2,13 @@
 //! them.
 //!
 //! After a start of the operator it can take minutes until it has pulled all charts. Until then, the chart that the
-//! status names stands in for the missing one: a placeholder. With it, osdpl can watch the cloud. But no upgrade starts
-//! until the chart is there.
+//! status names is the placeholder of a missing chart. With placeholders osdpl can watch the cloud, but it upgrades a
+//! release only with the chart itself.
 //!
-//! In two cases the stored status is kept, because a new one would say less. First, if a chart has no placeholder: a
-//! mirror needs the images that only the chart names. Second, if a newer spec seems to change nothing: it may name
-//! other charts.
+//! In two cases the operator keeps the stored status, because a new one would say less. First, a chart has no
+//! placeholder, for example because the spec rewrites images to a mirror and only the chart names the images. Second,
+//! the spec is newer than the status and the plan changes nothing: with the charts themselves, instead of placeholders,
+//! it may change something.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The releases whose charts have a placeholder, each with the reason why its upgrade waits.
+/// The releases for whose charts placeholders are used, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the chart to request for a release, and the digest of it that an addition to the catalogue pins, if any.
@@ -48,7 +49,7 @@ pub fn chart_request<'a>(
     Some((request, digest))
 }
 
-/// What is known about the charts of all selected releases.
+/// The charts of all selected releases, as far as the operator has them, and which charts to request.
 #[derive(Default)]
 pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
@@ -59,7 +60,7 @@ pub struct KnownCharts {
     pub retry: Option<Timestamp>,
 }
 
-/// Returns what is known about the charts of all selected releases.
+/// Returns the charts of all selected releases, as far as the operator has them, and which charts to request.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -117,13 +118,15 @@ pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns whether the operator is still fetching the chart of a release.
+/// Returns whether a desired release has neither a chart nor a placeholder, because the operator is still fetching the
+/// chart.
 pub(crate) fn is_fetching(desired: &Desired) -> bool {
     let mut blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
     blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
-/// Replaces charts that are being fetched by those that the status names; returns the releases for which it did.
+/// Uses the chart that the status names as placeholder of each chart that is being fetched; returns the releases with
+/// placeholders.
 pub(crate) fn fill_placeholders(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
@@ -162,7 +165,7 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     }
 }
 
-/// Returns whether the stored status is kept, because a new one would say less.
+/// Returns whether the operator keeps the stored status, because a new one would say less.
 ///
 /// If the status is of the current generation, it is kept while a chart without a placeholder is being fetched. If the
 /// spec is newer, it is kept while the plan changes nothing and some charts are placeholders.

@@ -57,7 +57,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
     if refused {
-        // A refused spec changes nothing in the cluster. But if an external host moves, the pods must still find it.
+        // A refused spec changes nothing in the cluster. But if an external host gets another address, its Endpoints
+        // must follow, so that pods still reach the host.
         draft.actions.retain(|planned| matches!(planned.action, Action::PublishEndpoints { .. }));
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
@@ -77,7 +78,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 struct Cloud {
     selection: Selection,
     resolved: Arc<Resolved>,
-    /// The names of releases in the catalogue.
+    /// The name in the catalogue of each release, desired or not.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
     /// Whether the spec is refused.
@@ -90,14 +91,16 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
     selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Returns a plan that only stores credentials. The rest of the decision depends on the credentials that it generates.
+/// Returns a plan that only stores credentials. The rest of the decision follows in the next pass, because it depends
+/// on the values that the operator generates.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selection) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Completes the plan with the requests and actions of the draft.
+/// Completes `plan`, the decision about releases, with the rest of the draft: requests, actions, problems and what is
+/// kept.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -165,7 +168,8 @@ fn collect_facts(
 
 /// Returns the desired state, and for `osdpl plan` the recorded values of releases.
 ///
-/// If spec, catalogue and facts are the same as in the last pass, its desired state is returned.
+/// If spec, catalogue and facts are the same as in the last pass, the function returns the desired state of the last
+/// pass.
 fn resolve(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -194,7 +198,10 @@ fn resolve(
     (resolved, recorded)
 }
 
-/// Decides about releases, rollouts, Nova's hosts and annotations. Returns a plan that contains only these.
+/// Decides about releases, rollouts, Nova's hosts and annotations.
+///
+/// Adds requests and actions to `draft`. The returned plan contains only the other results: the steps of releases, the
+/// status of rollouts, findings, comparisons and pending changes.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
@@ -230,7 +237,8 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
 
 /// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
 ///
-/// Returns a plan that contains only these.
+/// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
+/// and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,

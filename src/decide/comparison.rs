@@ -15,9 +15,9 @@ use osdpl_core::release::{ADOPTED, Status};
 /// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
 /// made.
 ///
-/// A comparison is kept while revision and inputs stay the same. If a person requested the adoption, it is repeated
-/// after a while, because another tool may manage the release by now. Without its chart, the operator does not compare
-/// a release.
+/// osdpl keeps a comparison while revision and inputs stay the same. If a person requested the adoption, osdpl repeats
+/// the comparison after a while, because another tool may manage the release by then. A release whose chart is missing
+/// is not compared.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -41,7 +41,8 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // If osdpl manages the release, a manual upgrade does not change that, so no other manager is looked for.
+        // The read looks for another tool that manages the release only if osdpl made no revision. After a manual
+        // upgrade, osdpl still manages the release.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
@@ -60,7 +61,7 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // No watch reports that another tool stopped managing a release.
+    // No watch reports that another tool stopped managing a release, so a later pass must compare again.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared

@@ -20,7 +20,8 @@ use osdpl_core::plan::Wait;
 /// Returns the actions on CRDs that must precede an upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns what the release waits for instead of the upgrade, if the CRDs can't be read.
+/// Returns the wait that takes the place of the upgrade, if the CRDs in the cluster or those of the chart can't be
+/// read.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -90,12 +91,13 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));
     spec.conversion
         .get_or_insert_with(|| CustomResourceConversion { strategy: "None".to_owned(), ..Default::default() });
-    // The API server does not store `false`.
+    // The API server does not store this field if it is `false`, so the copy to compare must not contain it either.
     spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
     spec
 }
 
-/// Returns the wait for a read that the API server refuses. It is repeated once the response is outdated.
+/// Returns the wait of a release whose CRDs the API server refuses to show. osdpl repeats the read once the response is
+/// outdated.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

@@ -1,4 +1,5 @@
-//! Credentials: from Secrets of the user, from osdpl's Secrets, from release records, or generated once.
+//! Collects the credentials of the cloud from Secrets of the user, osdpl's own Secrets and release records, and plans
+//! to generate missing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use osdpl_values::Values;
 
 /// The annotation of a Secret of osdpl with the keys whose values a Secret of the user replaces, separated by commas.
 ///
-/// It is stored in the cluster, because osdpl needs it even after a restart: until the spec no longer names the user's
-/// Secret, and the values were compared with the release records.
+/// osdpl needs the keys until the spec no longer names the user's Secret and osdpl has compared the values with the
+/// release records. They are stored in the cluster, because that may be after a restart of the operator.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
@@ -66,7 +67,8 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Whether the draft generates credentials. If so, the plan contains only that, because all else depends on the values.
+/// Whether the draft generates credentials. If so, the plan only stores the credentials, because the rest of the
+/// decision depends on their values.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -103,7 +105,7 @@ enum Value {
     Generated,
     /// The value is not available. Contains the reason.
     Missing(String),
-    /// The value is in data that was not read yet.
+    /// The value is unknown until the next pass, because a release record that may contain it was not read yet.
     Unread,
 }
 
@@ -115,7 +117,7 @@ struct Search<'d, 'a> {
     observed: &'d Observed,
     /// The recorded values of each release that was read; an error says why a record can't be read.
     records: BTreeMap<String, Result<Arc<Values>, String>>,
-    /// What was found so far.
+    /// The credentials that the search has found so far.
     found: Credentials,
 }
 
@@ -124,9 +126,9 @@ impl Search<'_, '_> {
     /// changes.
     ///
     /// A value comes from osdpl's Secret, a release record, the last pass, or it is generated, in this order. If
-    /// someone else edited osdpl's Secret, the edit is valid only if no release runs with another value. The same holds
-    /// for values that a Secret of the user replaced for a while. So a user can rotate a password only by naming a
-    /// Secret of their own.
+    /// someone else edited osdpl's Secret, the edit is valid only if no release runs with another value. A value of
+    /// osdpl's Secret that a Secret of the user replaced for a while is also valid only if no release runs with another
+    /// value. So a user can rotate a password only by naming a Secret of their own in the spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -155,7 +157,8 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // If a record could not be read, the Secret is compared with the records again in the next pass.
+            // If a record could not be read, this version of the Secret stays unverified, so that the next pass
+            // compares it with the records again.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }
@@ -323,7 +326,7 @@ struct Update {
     is_verified: bool,
     /// Whether the values of all credentials are known.
     is_complete: bool,
-    /// The keys whose values the operator generates, each with how.
+    /// The keys whose values the operator generates, each with the kind of value to generate.
     generated: BTreeMap<String, file::Credential>,
     /// The keys that someone else edited and that osdpl reverts.
     restored: Vec<String>,
@@ -343,8 +346,8 @@ enum StoredSecret {
 
 /// Returns the Secret of this name in which osdpl stores credentials.
 ///
-/// If the watch does not list the Secret, for example because it lost its label, it is read once; but only if
-/// `is_needed`.
+/// If the watch does not list the Secret, for example because the Secret lost its label, the plan requests to read the
+/// Secret once, but only if `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));
@@ -449,8 +452,8 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")), "the value is the same");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
-        // The mark stays even if the user's Secret changes back: releases may still run with the value that it had
-        // before.
+        // The mark stays even if the user's Secret gets its old value back: releases may still run with the value that
+        // the Secret had in between.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

@@ -50,7 +50,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // With `Purge`, the credentials are deleted. A new cloud of the same name must not get them from memory.
+    // With `Purge`, osdpl deletes the credentials, so it must forget what it kept in memory, too: a new cloud of the
+    // same name must not get the old credentials.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
@@ -149,9 +150,10 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 
 /// Plans to delete the objects that osdpl itself created, and to remove the finalizer.
 ///
-/// All releases are uninstalled by then.
+/// The caller does this only once all releases are uninstalled.
 ///
-/// Returns why the finalizer can't be removed yet, if so, and whether no release is left that uses the cloud's secrets.
+/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether no
+/// release is left that may use the cloud's secrets.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -161,14 +163,14 @@ fn clean_up(
     let snapshot = draft.snapshot;
     let left = leftovers(selection, &observed.releases, &snapshot.catalog);
     let needed = &left.needed;
-    // If a release was uninstalled while no operator was running, its hook Jobs still exist.
+    // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
     for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
         if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
             draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
         }
     }
-    // osdpl removes only its settings from Rook's object store. Pools, users and data stay in Ceph.
+    // osdpl removes only its own settings from Rook's `CephObjectStore`. Pools, users and data stay in Ceph.
     if !needed.store {
         ceph::release_object_stores(draft, None);
     }
@@ -186,13 +188,13 @@ fn clean_up(
         return (Some(problem), false);
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
-    // With the resource, its status disappears. Only an event can tell what was kept.
+    // The status disappears with the resource, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, labels.len())));
-    // Releases that osdpl does not manage may continue to use the credentials.
+    // If releases that osdpl does not manage remain, they may continue to use the cloud's secrets.
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels of nodes that a deletion will remove at its end, but has not yet; `None` if the labels stay.
+/// Returns the labels, by node, that the deletion still has to remove in its last step; `None` if the labels stay.
 ///
 /// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
@@ -224,8 +226,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Secrets for Ceph are not deleted here: they were deleted before, unless a release that osdpl does not manage
-        // may mount them.
+        // Secrets for Ceph are skipped: `ceph::delete_except` has planned to delete them, except those that a release
+        // may mount that osdpl does not manage.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);

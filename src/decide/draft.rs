@@ -85,7 +85,7 @@ impl<'a> Draft<'a> {
 
     /// Adds an action, unless the cloud is paused.
     ///
-    /// If its namespace does not exist, the creation of the namespace is added before.
+    /// If the namespace of the action does not exist, the action that creates the namespace is added first.
     ///
     /// While the cloud is paused, only adoptions are added, because they only write labels, and actions that wait for
     /// approval, because they are only shown.
@@ -103,7 +103,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // `add` adds nothing while the cloud is paused. If it added actions, the last one is `planned`.
+        // While the cloud is paused, `add` may add nothing. If it added actions, the last one is `planned`, and the
+        // prerequisites must precede it.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;
             self.actions.splice(position..position, prerequisites);

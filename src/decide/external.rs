@@ -1,8 +1,8 @@
 //! External services: osdpl publishes each as a headless Service with Endpoints.
 //!
-//! An `ExternalName` Service would not do: the pods of OpenStack-Helm wait until a Service has ready addresses, and it
-//! has none. A headless Service also makes every port of the host reachable, such as the broker's management port,
-//! which OpenStack-Helm's rabbit-init uses.
+//! An `ExternalName` Service would not do: it has no addresses, and OpenStack-Helm's pods wait until a Service has
+//! ready addresses. A headless Service also makes every port of the host reachable, such as the broker's management
+//! port, which OpenStack-Helm's rabbit-init uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +29,8 @@ pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
 /// Plans to publish external services, and to withdraw those that the spec no longer names.
 ///
-/// Returns the services that pods can find.
+/// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
+/// the host.
 pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
     desired: &BTreeMap<String, ExternalService>,
@@ -44,7 +45,8 @@ pub(crate) fn publish_all(
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
         match publish(draft, name, external) {
-            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host.
+            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So it counts the
+            // service as published.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),
@@ -56,8 +58,8 @@ pub(crate) fn publish_all(
 
 /// Returns the services of which a release that osdpl made still exists.
 ///
-/// Such a release is uninstalled before its service is published, and the uninstall may wait for approval. Published
-/// earlier, the Endpoints would replace those of a running service.
+/// osdpl publishes the external service only after such a release is uninstalled, and the uninstall may wait for
+/// approval. If osdpl published the service earlier, its Endpoints would replace those of the running release.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases
@@ -86,17 +88,17 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     }
 }
 
-/// How far the publication of one external service is.
+/// The state of the publication of one external service.
 enum Publication {
-    /// Pods can find the service.
+    /// The Service and its Endpoints are in the cluster, so pods can reach the external host.
     Ready,
-    /// The service can't be published. Contains the reason.
+    /// osdpl can't publish the service. Contains the reason.
     Failed(String),
-    /// The next pass continues, because reads or writes are outstanding.
+    /// The next pass continues the publication, because a read or a write is not finished.
     Pending,
 }
 
-/// Plans to publish one external service; returns how far its publication is.
+/// Plans to publish one external service; returns the state of its publication.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
@@ -129,14 +131,15 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // No watch reports that a host name has a new address, or that a Service of someone else was deleted.
+    // A later pass must look up the host and read the Service again: no watch reports that a host name has a new
+    // address, or that someone deleted a Service that was in the way.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the results of the lookups of a host after one more lookup.
+/// Returns what osdpl knows about the addresses of an external host after one more lookup, whose result is `found`.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,

@@ -17,11 +17,11 @@ use osdpl_core::plan::Policy;
 use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
 use osdpl_values::digest;
 
-/// The release whose pods register hosts in Nova, and its hosts in the catalogue.
+/// The release whose pods register hosts in Nova, with the catalogue's settings of these hosts.
 #[derive(Clone, Copy)]
 struct Hosting<'a> {
     release: &'a DesiredRelease,
-    /// What the catalogue says about the hosts.
+    /// The catalogue's settings of the hosts, such as the `CronJob` that maps them to a cell.
     hosts: &'a catalog::Hosts,
 }
 
@@ -42,7 +42,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // The response to another query is reported, but no action follows from it: it may be from before the last action.
+    // No action follows from the response to another query, because Nova may have given it before the last action.
+    // osdpl only reports the problems in that response.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -52,7 +53,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts of the removed nodes. It is planned in each pass until a response contains the result.
+/// Plans to delete the hosts of the removed nodes from Nova and Neutron. Each pass plans this again until a response
+/// contains the result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
@@ -71,7 +73,7 @@ fn query(
     let nodes = draft.snapshot.nodes.as_ref().map(|nodes| nodes.keys().cloned().collect::<BTreeSet<_>>());
     let nodes = nodes.ok_or("nodes may not be listed")?;
     Ok(HostQuery {
-        access: access(draft.catalog(), desired).ok_or("keystone's administrator is not known yet")?,
+        access: access(draft.catalog(), desired).ok_or("the password of Keystone's administrator is not known yet")?,
         state: hosting.state(observed),
         last_success: hosting.cron_job(observed).and_then(|cron| cron.succeeded),
         removed_nodes: named.difference(&nodes).cloned().collect(),
@@ -118,13 +120,14 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
     format!("{}-{}", hosts.discovered_by, &hash[..8])
 }
 
-/// Plans to remove nodes from the annotation, once their hosts are deleted or it is clear that none can be deleted.
+/// Plans to remove a node from the annotation of removed nodes once its host is deleted, Nova knows no such host, or
+/// the node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // The node exists, so its host must stay. To delete it after the next removal, the user must annotate
-            // again.
+            // If the node still exists, its host must stay, and the annotation loses the node: the user must annotate
+            // again after the node is removed.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
@@ -147,7 +150,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 
-/// Returns the release whose pods register hosts, if Nova can be queried now; else why it can't.
+/// Returns the release whose pods register hosts, or the reason why Nova can't be queried now.
 fn hosting<'a>(
     catalog: &'a Catalog,
     desired: &'a Desired,
@@ -158,7 +161,8 @@ fn hosting<'a>(
     let of = |(name, release): (&String, &'a DesiredRelease)| {
         Some(Hosting { release, hosts: catalog.release(name)?.1.hosts.as_ref()? })
     };
-    let hosting = desired.releases.iter().find_map(of).ok_or("no service of this cloud has hosts")?;
+    let hosting =
+        desired.releases.iter().find_map(of).ok_or("this cloud has no service whose pods register hosts in Nova")?;
     let key = &hosting.release.key;
     if is_refused {
         Err("the spec is refused")
@@ -167,7 +171,7 @@ fn hosting<'a>(
     } else if observed.running.contains_key(key) {
         Err("helm is running for nova")
     } else if observed.endpoints.get(key).is_none_or(|endpoint| endpoint.trouble.is_some()) {
-        Err("nova's API does not respond to the operator, or is not probed (OSDPL_PROBES)")
+        Err("Nova's API does not respond to the operator, or OSDPL_PROBES turned off the probes")
     } else {
         Ok(hosting)
     }
@@ -176,7 +180,7 @@ fn hosting<'a>(
 impl Hosting<'_> {
     /// Returns the generation and the ready pods of each workload that registers hosts.
     ///
-    /// When they change, Nova is queried again.
+    /// When they change, osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace

@@ -44,20 +44,21 @@ pub struct Kept {
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The names and resource versions of osdpl's Secrets that match the credentials that the releases run with.
     ///
-    /// Kept because the comparison reads release records. A restart compares again.
+    /// Kept because osdpl must read release records to compare the Secrets. A restart compares again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that osdpl kept when it last deleted those that no external service needs.
+    /// The Services that external services needed when osdpl last found no obsolete Service of its own.
     ///
-    /// Kept so that osdpl lists its Services only after a change of this set. A restart lists them again.
+    /// Kept so that osdpl lists its Services, to find obsolete ones, only when other Services are needed. A restart
+    /// lists them again.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The objects for Ceph that osdpl kept when it last deleted those that no release mounts.
+    /// The names of the objects for Ceph that releases mounted when osdpl last found no obsolete object for Ceph.
     ///
-    /// Kept so that osdpl looks for objects to delete only after a change of this set. A restart looks again.
+    /// Kept so that osdpl looks for obsolete objects only when releases mount other objects. A restart looks again.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///
-    /// Kept so that a failing name server withdraws no addresses and the warnings do not alternate. A restart takes the
-    /// addresses from the Endpoints, and observes the name server anew.
+    /// Kept so that osdpl continues to publish the last known addresses while the name server fails, and so that
+    /// warnings do not come and go with single failures. A restart takes the addresses from the Endpoints.
     pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
@@ -77,7 +78,7 @@ pub struct Kept {
     pub strategies: BTreeSet<Strategy>,
     /// The update strategies that could not be set because another field manager owns the field.
     ///
-    /// Kept so that osdpl does not try in each pass. A restart tries once more.
+    /// Kept so that osdpl does not try to set them again in each pass. A restart tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
     /// The repairs that osdpl started, until the annotation no longer names their releases.
     ///
@@ -91,13 +92,13 @@ pub struct Kept {
 
 /// A desired state with the inputs that it was resolved from.
 pub struct Resolved {
-    /// The spec that was resolved.
+    /// The spec that `desired` was resolved from.
     pub(crate) spec: OpenStackDeploymentSpec,
-    /// The catalogue that the spec was resolved with.
+    /// The catalogue that `desired` was resolved from.
     pub(crate) catalog: Arc<Catalog>,
-    /// The facts that the spec was resolved with.
+    /// The facts that `desired` was resolved from.
     pub(crate) facts: Facts,
-    /// The desired state that resulted.
+    /// The desired state: the releases with their values and needs.
     pub(crate) desired: Arc<Desired>,
 }
 

@@ -1,5 +1,5 @@
-//! The objects that remain when all releases of a cloud are uninstalled: osdpl's own, and those that other releases may
-//! need.
+//! The objects that remain when all releases of a cloud are uninstalled: those that osdpl deletes, and those that
+//! releases may need that osdpl does not manage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,30 +22,31 @@ pub(crate) struct Leftovers {
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
     pub(crate) secrets: BTreeSet<(String, String)>,
-    /// The objects of osdpl that releases may need that osdpl does not manage.
+    /// The objects that osdpl created but keeps, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
 }
 
 /// The objects that osdpl created but does not delete: pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The releases whose pods may need the objects.
+    /// The releases that osdpl does not manage and whose pods may need the objects.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// Whether these releases may select nodes by the labels of roles.
+    /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,
-    /// The Services that stand for external services, as (namespace, name).
+    /// The Services that stand for the external services that `releases` may use, as (namespace, name).
     pub(crate) external: BTreeSet<(String, String)>,
-    /// The objects for Ceph that these releases may mount; only the names are valid.
+    /// The objects for Ceph that `releases` may mount. Only their kinds, namespaces and names are valid, not their
+    /// contents.
     pub(crate) ceph: Vec<Object>,
-    /// Whether these releases use the object store of Ceph.
+    /// Whether `releases` use the object store of Ceph.
     pub(crate) store: bool,
 }
 
-/// Returns what remains of a cloud: of its own releases, and for releases that have their names but that osdpl does not
-/// manage.
+/// Returns the objects that remain of a cloud when its own releases are uninstalled. Releases that have the name of a
+/// release of the cloud but that osdpl does not manage continue to run.
 ///
-/// Such a release was unmanaged, or another tool installed it and nobody adopted it. The records do not say which. So
-/// osdpl deletes nothing of it, and keeps the objects that its pods may need.
+/// A release that osdpl does not manage was unmanaged, or another tool installed it and nobody adopted it. The records
+/// do not say which. So osdpl deletes nothing of it, and keeps the objects that its pods may need.
 pub(crate) fn leftovers(
     selection: &Selection,
     releases: &BTreeMap<ReleaseKey, ObservedRelease>,
@@ -71,14 +72,15 @@ pub(crate) fn leftovers(
 
 /// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
 ///
-/// No: if the release has a namespace of its own, such as cert-manager or Rook, which serve the whole cluster; if it
-/// has the same name but another chart; or if it is uninstalled and has no pods.
+/// The pods use no objects of the cloud in three cases. The catalogue gives the release a namespace of its own, as for
+/// cert-manager and Rook, which serve the whole cluster. The release only has the same name, and its chart is another
+/// one. Or the release is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects of osdpl that pods of these releases may need, which osdpl does not manage.
+/// Returns the objects of osdpl that the pods of `foreign` may need: releases that osdpl does not manage.
 fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();

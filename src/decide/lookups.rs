@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// Returns the addresses to publish: the ones found, or the last known ones while the name server fails.
+/// Returns the addresses to publish: those that the last lookup found, or the last known ones while the name server
+/// fails.
 ///
 /// # Errors
 /// Returns why the host has no address, if it never had one.
@@ -12,22 +13,23 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long the results must differ from the report before the report changes.
+/// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
-/// A host is looked up every few seconds, and each change of a report costs an event.
+/// osdpl looks up a host every few seconds, and each change of the report costs an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// A damped report: it changes only after the results have differed from it for some time.
+/// The result of lookups that osdpl reports: it changes only after all lookups have differed from it for some time
+/// ([`DAMPING`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
-    /// What is reported now.
+    /// The result that osdpl reports now.
     report: T,
-    /// Since when all results have differed from the report; `None` if the last one did not.
+    /// Since when all lookups have differed from `report`; `None` if the last lookup agreed with it.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the report after one more result of a lookup.
+    /// Returns what osdpl reports after one more lookup, whose result is `report`.
     ///
     /// The first result is reported at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
@@ -41,19 +43,19 @@ impl<T: PartialEq> Damped<T> {
         }
     }
 
-    /// Returns what is reported now.
+    /// Returns the result that osdpl reports now.
     pub(crate) fn report(&self) -> &T {
         &self.report
     }
 }
 
-/// The damped report whether the lookups of a host fail.
+/// Whether osdpl reports that the lookups of a host fail, damped.
 pub(crate) type Lookups = Damped<bool>;
 
 impl Lookups {
     /// Returns the warning that the lookups of a host fail; `None` if they do not.
     ///
-    /// The text does not contain the last error, because that may alternate.
+    /// The text does not contain the last error: errors may alternate, and each new text costs an event.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {
@@ -78,7 +80,8 @@ mod tests {
         Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
     }
 
-    /// Returns the reports after each lookup, one lookup every 15 s: `+` for success and `-` for failure.
+    /// Returns what osdpl reports after each of these lookups, one every 15 s. In argument and result, `+` is a success
+    /// and `-` is a failure.
     fn reports(lookups: &str) -> String {
         let mut before = None;
         let one = |(index, lookup): (usize, char)| {

@@ -1,4 +1,5 @@
-//! Creates the namespaces of releases and objects. Helm could create them too, but then no plan would list it.
+//! Creates the namespaces of releases and objects. Helm could create them too, but then no plan would list their
+//! creation.
 
 use super::action::{Action, Approval, Planned};
 use super::snapshot::Snapshot;
@@ -6,7 +7,8 @@ use osdpl_core::plan;
 
 /// Returns the action that creates the namespace that `planned` needs; `None` if it exists or is planned already.
 ///
-/// If osdpl may not list namespaces, it only knows those of existing releases. To create one that exists has no effect.
+/// If osdpl may not list namespaces, it only knows those of existing releases, and may plan to create a namespace that
+/// exists. That has no effect.
 pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planned: &Planned) -> Option<Planned> {
     if planned.approval == Approval::Missing {
         return None;

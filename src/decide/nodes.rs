@@ -47,7 +47,8 @@ pub fn cluster_info(
 
 /// Returns the cluster of a snapshot as validation rules see it.
 ///
-/// The networks of Services hardly ever change. They are read only if the spec names networks, and once per generation.
+/// The networks of Services hardly ever change. osdpl reads them only if the spec names networks, and only once per
+/// generation of the spec.
 pub(crate) fn read_cluster_info(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,

@@ -32,7 +32,8 @@ pub struct Plan {
     pub releases: plan::Plan,
     /// The services and releases that the spec selects; `None` if the pass could not decide.
     pub selection: Option<Selection>,
-    /// The spec without moves of existing releases to another name or namespace, which osdpl does not carry out.
+    /// The spec that the plan follows. Existing releases keep their name and namespace in it, because osdpl does not
+    /// move releases.
     pub spec: Option<OpenStackDeploymentSpec>,
     /// The facts that values depend on, including credentials.
     pub facts: Facts,
@@ -40,15 +41,16 @@ pub struct Plan {
     pub desired: Arc<Desired>,
     /// The observed state of the cloud.
     pub observed: Observed,
-    /// The names of releases in the catalogue, desired or not.
+    /// The name in the catalogue of each release, desired or not.
     pub names: BTreeMap<ReleaseKey, String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The Ceph cluster that the spec declares; `None` if it declares none.
+    /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
+    /// uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The nodes of each role, by role.
+    /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
@@ -60,7 +62,8 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether some charts are not fetched yet and the status names those that the operator reported before.
+    /// Whether the plan uses placeholders: some charts are not fetched yet, and the chart that the status names stands
+    /// in for each.
     pub assumed: bool,
     /// What is left to do for the deletion of the cloud, for the status; `None` if nothing is left.
     pub deleting: Option<String>,
@@ -94,8 +97,8 @@ pub enum Hold {
 }
 
 impl Plan {
-    /// Returns the steps of all releases after helm was started for some: it runs (`true`) or waits for a slot
-    /// (`false`).
+    /// Returns the steps of all releases after the operator tried to start helm. `started` contains the releases that
+    /// it tried: helm runs (`true`), or waits for a slot (`false`).
     pub fn releases_after(&self, started: &BTreeMap<String, bool>) -> plan::Plan {
         let mut releases = self.releases.clone();
         for (name, runs) in started {

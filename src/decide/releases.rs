@@ -22,7 +22,7 @@ pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the steps of all releases.
 ///
-/// If helm has no free slot for a step, `releases` gets a wait in its place.
+/// If helm has no free slot for a step, a wait replaces that step in `releases`.
 pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();
@@ -64,7 +64,8 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                 let (action, definitions) = if *why == Reason::NotDesired {
                     (plan::Action::Uninstall { skip_hooks: false }, Vec::new())
                 } else {
-                    // CRDs that can't be read block the upgrade only once it is approved.
+                    // If the CRDs can't be read, the upgrade can't start. While it waits for approval anyway, the error
+                    // does not matter.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
                     (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
                 };
@@ -77,7 +78,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// The helm processes that may still start in this pass.
+/// How many more helm processes may start in this pass (`processes`), and how many more may render a chart (`renders`).
 struct Slots {
     processes: usize,
     renders: usize,
@@ -103,7 +104,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start after all.
+    /// Gives back the slots of an upgrade that does not start after all, because CRDs can't be read.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }

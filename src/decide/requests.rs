@@ -23,7 +23,8 @@ use osdpl_values::Values;
 /// How long a response is valid if no watch reports that the data changed.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long osdpl waits before it repeats a failed read, if the failure delays a release or a success never expires.
+/// How long the error of a failed read is valid, for reads whose errors make a release wait or whose successful
+/// response never expires. Then osdpl reads again.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -75,11 +76,11 @@ pub struct Requests {
     pub reads: BTreeSet<Read>,
     /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// What the background tasks of the operator watch; `None` leaves that as it is.
+    /// What the background tasks of the operator watch and probe; `None` makes them continue as before.
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
-    /// The settings of the cloud for the maintenance of nodes; `None` leaves them as they are.
+    /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
 }
 
@@ -88,7 +89,7 @@ pub struct Requests {
 pub struct Watches {
     /// The releases whose objects are watched for drift.
     pub drift: BTreeSet<ReleaseKey>,
-    /// The APIs to probe, by release; `None` leaves them as they are.
+    /// The APIs to probe, by release; `None` keeps the probes of the last plan.
     pub endpoints: Option<BTreeMap<ReleaseKey, Target>>,
     /// The `DaemonSets` whose pods are watched, because they may be rolled out.
     pub daemons: BTreeSet<DaemonSetGroup>,
@@ -153,7 +154,7 @@ pub enum Response {
     Source(Result<Arc<Recorded>, String>),
     /// The response to [`Read::Stored`]: the object, if it exists.
     Stored(Stored),
-    /// The response to [`Read::Service`]: the objects, or why they can't be read.
+    /// The response to [`Read::Service`]: the Service and its Endpoints, or why they can't be read.
     Service(Result<Box<Published>, String>),
     /// The response to [`Read::Addresses`]: the addresses, or why the host has none.
     Addresses(Result<Vec<IpAddr>, String>),
@@ -182,7 +183,7 @@ pub struct Recorded {
 /// The object that has the name of an object that osdpl would write.
 #[derive(Clone, Debug)]
 pub enum Stored {
-    /// No such object exists.
+    /// No object of this kind and name exists.
     Nothing,
     /// The object is a Secret.
     Secret(Box<Secret>),

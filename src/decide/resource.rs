@@ -1,5 +1,5 @@
-//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which one
-//! takes precedence.
+//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which
+//! resource takes precedence if the cluster has several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
 use osdpl_lint::Input;
 
-/// Returns the services and releases that a spec of this resource selects, with findings about the spec.
+/// Returns the services and releases that `spec` selects for this resource, with findings about the spec.
 pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     Input::of_resource(deployment, spec, catalog).select()
 }
@@ -35,8 +35,8 @@ pub(crate) fn corrected<'a>(
     }
 }
 
-/// Returns a snapshot's spec without rejected moves of existing releases, the selection of that spec, and the observed
-/// state.
+/// Returns the spec of a snapshot, in which existing releases keep their name and namespace, with the releases that it
+/// selects and the observed state.
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);
@@ -46,7 +46,7 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Obser
     (spec.clone(), selection, observed)
 }
 
-/// Returns the name in the catalogue of every release that it describes, selected or not.
+/// Returns the catalogue name of every release of the catalogue, selected or not, by namespace and name.
 pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
@@ -62,7 +62,8 @@ pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>)
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // Objects of releases that osdpl did not make and the catalogue does not name do not concern this cloud.
+    // A release belongs to this cloud if the catalogue has a release of this namespace and name, or if osdpl made it.
+    // Objects of other releases are skipped.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));

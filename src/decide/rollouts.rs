@@ -37,7 +37,7 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
             let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // A release whose inputs change is skipped: its upgrade by helm sets the strategy.
+        // A release whose inputs change needs no warning: helm's upgrade sets the strategy.
         if strategy.settled && strategy.on_delete && is_refused {
             draft.findings.push(refused_strategy_warning(&strategy));
         }

@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// What is wrong with the `ConfigMap`s that add to the catalogue.
     pub catalog_findings: Vec<Finding>,
-    /// What the helm runner has capacity for.
+    /// How many helm processes can start now, and the version of helm.
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
@@ -115,7 +115,8 @@ pub enum ChartState {
 impl Charts {
     /// Returns the version of a chart that an addition to the catalogue pins.
     ///
-    /// `None` if there is no such pin, or a folder or the catalogue's own lock overrides it.
+    /// `None` if there is no such pin, if the charts come from a folder, or if the operator's own chart lock pins the
+    /// chart.
     pub(crate) fn pin<'a>(&self, catalog: &'a Catalog, chart: &str) -> Option<&'a file::Pin> {
         catalog.lock.get(chart).filter(|_| !self.folder && !self.locked.contains(chart))
     }

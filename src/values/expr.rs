@@ -54,7 +54,8 @@ const VARIABLES: [&str; 10] =
     ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
-    /// Compiles an expression, so that an invalid one is reported now.
+    /// Compiles an expression at once, so that the caller gets the error of an invalid expression before any
+    /// evaluation.
     ///
     /// # Errors
     /// The expression is not valid CEL, or it uses an unknown variable.
@@ -136,7 +137,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // A comprehension such as `list.exists(item, …)` declares a variable of its own.
+    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so `item` counts as known.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });

@@ -100,7 +100,8 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns all paths that any layer marks as secret. They hide values of earlier revisions, of which no layer is known.
+/// Returns all paths that any layer marks as secret. osdpl hides the values at these paths in earlier revisions, too:
+/// it does not know the layers of those revisions.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()

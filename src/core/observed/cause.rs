@@ -15,9 +15,9 @@ pub struct Cause {
     pub message: String,
     /// The objects to inspect: the root cause, its pod, its claim, its node.
     pub objects: Vec<CauseObject>,
-    /// Whether the root cause cannot recover without help.
+    /// Whether the root cause stays until a person fixes it.
     pub stuck: bool,
-    /// Whether the reason of the problem is known.
+    /// Whether osdpl found the reason of the problem. If not, `message` only names the object that is not ready.
     pub is_explained: bool,
     /// The releases of the root cause and of all affected objects.
     pub releases: BTreeSet<ReleaseKey>,

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use super::Class;
 
-/// The known properties of the cluster. A field is empty if the operator could not read it.
+/// The properties of the Kubernetes cluster that validation rules use. A property that the operator could not read is
+/// `None` or an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterInfo {
-    /// How many nodes have which label.
+    /// The number of nodes with each label; `None` if the operator could not read the nodes.
     pub nodes: Option<NodeCount>,
-    /// The storage classes of the cluster.
+    /// The storage classes of the cluster; `None` if the operator could not read them.
     pub classes: Option<Vec<Class>>,
     /// The networks that the cluster uses for pods and Services.
     pub networks: Vec<Range>,
 }
 
-/// The number of nodes.
+/// The number of nodes with each label, counted in the cluster or assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
     /// Every label is on this many nodes. A person stated the number on the command line.

@@ -14,9 +14,10 @@ pub struct ManifestComparison {
     pub revision: i64,
     /// The digest of the desired inputs that the revision was compared with.
     pub inputs: String,
-    /// What the comparison found.
+    /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator compares again although no watch reported a change.
+    /// When the operator repeats the comparison even if no watch reported a change; `None` if only a change can alter
+    /// the result.
     pub until: Option<Timestamp>,
 }
 

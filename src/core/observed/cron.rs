@@ -12,10 +12,11 @@ pub struct ObservedCronJob {
     pub namespace: String,
     /// The `CronJob`'s name.
     pub name: String,
-    /// The helm release that owns the `CronJob`.
+    /// The name of the helm release that owns the `CronJob`.
     pub release: String,
-    /// The labels `application` and `component` of the `CronJob` or of its pods. Most upstream charts omit them; then
-    /// the release and the name of the `CronJob`.
+    /// The labels `application` and `component` of the `CronJob` or of its pods. Most upstream charts set no such
+    /// labels: then the release name takes the place of `application`, and the name of the `CronJob` that of
+    /// `component`.
     pub component: Component,
     /// Whether the `CronJob` is suspended.
     pub suspended: bool,

@@ -17,19 +17,19 @@ pub struct Failed {
     pub count: u32,
     /// The error and what to do, without secrets.
     pub message: String,
-    /// What a retry needs to succeed. It decides the delay before the retry.
+    /// What must change before a retry can succeed. The delay before the retry depends on it.
     pub fix: RetryCondition,
     /// Whether an event already reported this failure.
     pub is_reported: bool,
 }
 
-/// What a retry of a failed operation needs to succeed; it decides the retry delay.
+/// What must change before a retry of a failed operation can succeed. The delay before the retry depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Possibly only time: a hook failed, or the API server did not respond.
+    /// Perhaps nothing, so osdpl retries soon: a hook failed, or the API server did not respond.
     Time,
-    /// Manual work in the cluster, such as the deletion of an immutable object. No watch reports that it was done.
+    /// The cluster: a person must, for example, delete an immutable object. No watch reports that this was done.
     Manual,
-    /// Other inputs: helm cannot render the chart with the present ones.
+    /// The inputs: helm cannot render the chart with the present ones.
     Inputs,
 }

@@ -9,7 +9,7 @@ pub struct Claim {
     pub namespace: String,
     /// The claim's name.
     pub name: String,
-    /// The release that it belongs to: from the label `release_group` on claims of StatefulSets, from helm's
+    /// The release that the claim belongs to: from the label `release_group` on claims of StatefulSets, from helm's
     /// annotations on claims of charts.
     pub release: Option<ReleaseKey>,
     /// The requested storage class. `None` requests the default class, an empty text requests no class.
@@ -38,6 +38,6 @@ pub struct Class {
     pub name: String,
     /// The provisioner that makes the volumes of the class.
     pub provisioner: String,
-    /// Whether claims without a class get this one.
+    /// Whether claims that name no class get this class.
     pub is_default: bool,
 }

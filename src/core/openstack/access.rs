@@ -8,7 +8,8 @@ use crate::catalog::Catalog;
 use crate::desired::Desired;
 use crate::endpoint::{Login, Url, internal};
 
-/// The service types in the catalogue's `endpoint`, as Keystone registers them (Service Types Authority).
+/// The service types of Nova and Neutron, by which the catalogue's `endpoint` names their APIs (OpenStack's Service
+/// Types Authority).
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 

@@ -7,7 +7,7 @@ use super::Api;
 /// The maximum number of characters that an error takes over from the message of an API.
 const MAX_MESSAGE: usize = 300;
 
-/// An error of a request to the cloud's APIs. It contains no request headers and no tokens.
+/// Why a request to one of the cloud's APIs failed. The error contains no request headers and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The cloud does not have this API.
@@ -48,17 +48,17 @@ pub enum Error {
     InvalidResponse {
         /// The request: `GET http://…`.
         what: String,
-        /// Why the parser refused the body.
+        /// Why the response body cannot be parsed.
         why: String,
     },
-    /// Nova is too old for the microversion of the requests.
+    /// Nova does not support the microversion that osdpl's requests need.
     #[error(
-        "nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade nova, or do it by hand"
+        "Nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade Nova, or do this step by hand"
     )]
     TooOld {
         /// The newest microversion that Nova supports.
         has: String,
-        /// The microversion that the requests need.
+        /// The microversion that osdpl's requests need.
         wanted: String,
     },
 }

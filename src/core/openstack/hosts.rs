@@ -87,7 +87,8 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // The time of a host's last report is cleared: a new report alone must not trigger a reconcile pass.
+            // The time of a host's last report is left out: otherwise each new report would change the result and
+            // trigger a reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
@@ -115,14 +116,14 @@ impl Hosts {
     }
 }
 
-/// The last run of Nova's host discovery, which maps new hosts to a cell.
+/// The last run of Nova's host discovery, the Job that maps new hosts to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// How many runs there were for the same hosts.
+    /// The number of runs for the same hosts, including this one.
     pub tries: u32,
-    /// When the discovery had last succeeded before this run started. A newer success means that this run ended.
+    /// The last success of the host discovery before this run started. A newer success means that this run has ended.
     pub last_success: Option<Timestamp>,
 }
 
@@ -134,13 +135,13 @@ const MAX_RUNS: u32 = 2;
 /// What the operator does next about new hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: there are no new hosts.
+    /// Do nothing: there are no new hosts.
     None,
     /// Wait: a run of the host discovery is not finished.
     Wait,
     /// Start a run of the host discovery and remember it.
     Run(Mapping),
-    /// Report the hosts: the runs did not map them to a cell.
+    /// Stop trying and report the hosts: the runs of the host discovery did not map them to a cell.
     GaveUp,
 }
 

@@ -77,7 +77,7 @@ pub struct Service {
     pub id: String,
     /// The name of the service's host in Nova.
     pub host: String,
-    /// `enabled` or `disabled`: whether the scheduler places instances there.
+    /// `enabled` or `disabled`: whether the scheduler places instances on the service's host.
     pub status: String,
     /// `up` or `down`: whether the service reports regularly.
     pub state: String,
@@ -125,7 +125,8 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Two different full names with the same first label are two hosts.
+            // The first label is compared only if one of the names has no domain: two different full names are two
+            // hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())

@@ -32,7 +32,7 @@ fn rejects_old_api_versions() {
     }
     for (old, reported) in [("2.9", "2.9"), ("2.52", "2.52"), ("", "2.0")] {
         let error = of(old).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("nova supports API version {reported} at most")), "{error}");
+        assert!(error.starts_with(&format!("Nova supports API version {reported} at most")), "{error}");
     }
 }
 

@@ -8,21 +8,22 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns the comparison of the newest revision with the desired inputs; `None` until it was made.
+    /// Returns how the newest revision compares with the desired inputs; `None` until the operator has compared them.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision, which someone else made, equals the desired state. osdpl then labels it as its own.
+    /// Whether the newest revision, which someone else made, equals the desired state. If so, osdpl labels the revision
+    /// as its own.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
     /// Returns the step of a release with `managed: false` in the spec.
     ///
-    /// If the newest record is pending, osdpl unlocks it first; then it removes its labels. Without labels the release
-    /// counts as ready.
+    /// If the newest record is pending, osdpl first unlocks the record. Then osdpl removes its labels from the records.
+    /// A release without osdpl's labels counts as ready.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),

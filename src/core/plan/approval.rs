@@ -51,8 +51,8 @@ impl Context<'_> {
     /// Returns the components whose pods restart because values for nodes split the `DaemonSets` differently, with the
     /// number of pods.
     ///
-    /// Counts all pods of every component that is split now or will be. The record contains only a digest of the split,
-    /// so it does not say which components change.
+    /// Counts all pods of every component that is split now or will be: the record contains only a digest of the split,
+    /// so osdpl can't tell which components change.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -89,7 +89,8 @@ impl Context<'_> {
     }
 }
 
-/// Describes on how many and which nodes instances run: the `DaemonSets` of libvirt and nova-compute.
+/// Describes the nodes on which instances run, their number and labels, from the `DaemonSets` of libvirt and
+/// nova-compute.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());

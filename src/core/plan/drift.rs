@@ -21,7 +21,7 @@ pub enum DriftAction {
     Paused,
     /// Wait until a time, because the drift came back after a repair.
     Backoff {
-        /// The number of repairs in a row so far.
+        /// The number of drift repairs in a row so far.
         count: u32,
         /// When the next repair may start.
         until: Timestamp,
@@ -66,7 +66,8 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person named it.
+    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person requested
+    /// its repair.
     ///
     /// The annotation value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {

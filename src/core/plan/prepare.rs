@@ -1,4 +1,4 @@
-//! What is checked and prepared before helm runs for a release: backoff, needs, Jobs to delete, cleanup.
+//! Decides what must happen before helm runs for a release: wait for the backoff or for needs, delete Jobs, clean up.
 
 use std::collections::BTreeSet;
 
@@ -43,10 +43,11 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// Returns the wait after a failed operation with the same inputs; `None` if there was none or the backoff is over.
+    /// Returns the wait after a failed operation with the same inputs; `None` if no such operation failed, or if the
+    /// backoff is over.
     ///
-    /// A person who requests a repair has probably done the manual work that the failure needs. So the delay is then
-    /// the short one of failures that only need time.
+    /// A person who requests a repair has probably fixed what made the operation fail. So the delay is then the short
+    /// one of [`RetryCondition::Time`].
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -61,7 +62,8 @@ impl Context<'_> {
 
     /// Returns the cleanup of objects that failed revisions left behind.
     ///
-    /// It runs when a later revision succeeded, and before each operation, because helm then drops old records.
+    /// The cleanup runs once a later revision succeeded, and also before each operation, because the operation makes
+    /// helm drop old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -108,8 +110,8 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
 
 /// Whether osdpl made the newest revision with the desired images.
 ///
-/// On a revision that someone else made, helm copied the label with the images from an earlier revision, so it says
-/// nothing.
+/// If someone else made the revision, helm copied its images label from an earlier revision, so the label does not
+/// describe the images of this one.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())

@@ -9,7 +9,8 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of release `key` is available, so that releases that need it can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // With values for single nodes, a component has several DaemonSets, and one of them may select no node.
+    // With values for single nodes, a component has several DaemonSets, and one of them may select no node. A DaemonSet
+    // without nodes is left out.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -57,7 +58,7 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// It counts only if the release must provide its component.
+/// Such a workload makes the release wait only if the release must provide its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }

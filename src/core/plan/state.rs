@@ -15,7 +15,7 @@ const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// The state of one release, which decides its step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
-    /// Helm has no record of it.
+    /// Helm has no record of the release.
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
@@ -75,7 +75,8 @@ pub fn classify<'a>(
             }
         },
         Status::Uninstalling => State::Uninstalling(record),
-        // `helm uninstall --keep-history` leaves records. Helm can install the release again on top of them.
+        // `helm uninstall --keep-history` leaves records, but helm can install the release again on top of them. So the
+        // release counts as absent.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

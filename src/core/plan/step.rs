@@ -98,7 +98,8 @@ pub enum Reason {
     AdoptRequested,
     /// The release was adopted, and its inputs differ from the desired ones.
     Adopted,
-    /// The desired state changed while helm runs. With the hook that helm waits for, and the hook's problem.
+    /// The desired state changed while helm runs. Contains the hook that helm waits for and the hook's problem, if helm
+    /// waits for a hook.
     Superseded(Option<String>),
 }
 
@@ -136,7 +137,7 @@ pub enum Wait {
     },
     /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
     Blocked {
-        /// The reason for the condition in the status.
+        /// The reason that the condition in the status shows, such as `Failed`.
         reason: String,
         /// What happened, where and why, and what to do.
         message: String,
@@ -193,7 +194,8 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While paused, osdpl writes not even labels. Only an adoption that a person requested was decided above.
+            // While the release is paused, osdpl does not even write labels. The only exception, an adoption that a
+            // person requested, is decided above.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -211,7 +213,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that is no longer desired, for each state.
+    /// Returns the step of a release that is no longer desired, depending on its state.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -252,8 +254,8 @@ impl Context<'_> {
 
     /// Returns the uninstall operation.
     ///
-    /// It skips hooks if a person requested that, or if the namespace is being deleted, because no hook Job starts
-    /// there.
+    /// The uninstall skips hooks if a person requested it, or if the namespace is being deleted, because no hook Job
+    /// can start there.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
@@ -261,15 +263,15 @@ impl Context<'_> {
 
     /// Returns the step of a release that the operator runs helm for.
     ///
-    /// Helm is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its
-    /// stead. When the cloud is deleted, outdated inputs suffice.
+    /// osdpl stops a helm upgrade only if its inputs are outdated, its hook cannot succeed, and another operation can
+    /// start afterwards. While the cloud is being deleted, outdated inputs suffice.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
         // A deletion does not wait for a hook, even if the hook makes progress: its result is not used.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // An uninstall with a hook that cannot end is stopped once a person requested to skip hooks.
+        // osdpl stops an uninstall whose hook cannot succeed once a person requested to skip hooks.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {

@@ -8,13 +8,14 @@ const LABEL_VALUE_MAX: usize = 63;
 
 /// The maximum length of the name of an operator process in a label.
 ///
-/// The rest is for the largest number and revision: 63 − "-4294967295" − "-v4294967295".
+/// A label value has 63 characters. The largest number and revision need the other 23: "-4294967295" and
+/// "-v4294967295".
 pub const INSTANCE_MAX: usize = 40;
 
 /// Identifies one attempt to make a revision. As a label value: `<instance>-<number>-v<revision>`.
 ///
-/// It names the revision, because helm copies labels: an upgrade by someone else copies osdpl's labels, and a rollback
-/// restores old ones. So an attempt only proves who made the revision that it names.
+/// An attempt names its revision, because helm copies labels: an upgrade by someone else copies osdpl's labels, and a
+/// rollback restores old ones. So the label proves that osdpl made a revision only if it names that revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,

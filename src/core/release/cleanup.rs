@@ -56,8 +56,8 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
-    // If the newest revision failed, the objects of the deployed one are kept: helm compares the next upgrade with it
-    // and removes them itself.
+    // If the newest revision failed, the objects of the deployed revision are kept: the next helm upgrade compares with
+    // that revision and removes its obsolete objects itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
@@ -87,15 +87,16 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
 
 /// Returns the last revision before the newest that helm deployed.
 ///
-/// Failures before it were cleaned up when it succeeded.
+/// osdpl cleaned up after older failures when that revision succeeded.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of a failed revision that are leftovers according to the manifests of its release.
+/// Returns the leftovers of a failed revision, as far as the manifests of its release tell.
 ///
-/// No revision in `kept` has such an object, and neither its kind nor an annotation forbids the removal.
+/// A leftover is an object that no revision in `kept` has, and whose removal neither its kind nor an annotation
+/// forbids.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -173,14 +174,16 @@ mod tests {
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),
-            // The newest revision failed. The next upgrade removes objects of the deployed one itself, but an uninstall
-            // does not.
+            // The newest revision failed. helm's next upgrade removes the obsolete objects of the deployed revision
+            // itself, but an uninstall does not.
             ("1 deployed, 2 failed", "", "1 - 2"),
-            // Two revisions failed in a row. The next attempt drops the record of the first, so it is cleaned up now.
+            // Two revisions failed in a row. The next upgrade makes helm drop the record of the first failure, so osdpl
+            // cleans up after it now.
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // An install failed twice, or before it succeeded. No revision was deployed before.
+            // The first install failed, so there is no older deployed revision. The second install fails too, or
+            // succeeds.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),

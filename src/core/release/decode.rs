@@ -29,10 +29,10 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// The value of a record's field `apply_method` if helm used server-side apply.
 const SERVER_SIDE: &str = "ssa";
 
-/// Why a payload cannot be read. The caller adds which Secret contains it.
+/// Why the payload of a record cannot be read. The error does not name the Secret; the caller adds the name.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Not base64, not gzip, or cut off.
+    /// The payload is not base64 or not gzip, or its end is missing.
     #[error(
         "the release record's payload is damaged: {0}; nothing is done to the release: restore the secret from a backup, \
          or delete it if an older revision is good"

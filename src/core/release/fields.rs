@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 /// Items of lists are `[]`.
 pub type Field = (Arc<str>, u16);
 
-/// Every distinct path that is in memory.
+/// Every distinct field path that is in memory, stored once.
 ///
 /// Releases share most paths; with a copy per object, thousands of objects would need megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
-/// A set of field paths that several records share.
+/// A set of field paths that the objects of all records share.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 

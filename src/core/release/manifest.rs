@@ -42,7 +42,7 @@ struct Head {
     metadata: Metadata,
     /// The objects in a document of the kind `List`, or a kind such as `ConfigMapList`.
     items: Option<Vec<Head>>,
-    /// The top-level fields that have no field of their own here, of any type.
+    /// The top-level fields of the document that no other field of this struct contains.
     rest: Map<String, Value>,
 }
 

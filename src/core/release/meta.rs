@@ -101,7 +101,7 @@ pub struct MalformedRecord {
 impl RecordMeta {
     /// Reads the metadata of a record's Secret.
     ///
-    /// Like helm, it trusts the labels; the name of the Secret must agree with them.
+    /// Like helm, the function trusts the labels. The name of the Secret must agree with the labels.
     ///
     /// # Errors
     /// Returns the Secret, and the label that is missing or wrong.

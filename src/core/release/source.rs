@@ -76,8 +76,8 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
 
 /// Returns a digest of a chart, computed from what a record contains of it: its own templates and defaults.
 ///
-/// A record does not contain the chart's dependencies. `dependencies` are the names under which helm adds their
-/// defaults, which do not count. `files` must be sorted by path.
+/// A record does not contain the chart's dependencies, so their defaults are left out: `dependencies` are the keys of
+/// `defaults` under which helm added them. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -99,7 +99,7 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls. A null default means the same as no default, and a record may lack it.
+/// Removes nulls, because a record may lack a default that is null. A null default means the same as no default.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

@@ -75,11 +75,12 @@ impl Part<'_> {
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
-    /// Whether the component's newest template is approved: by the spec, or by a person, who may have approved the
-    /// inputs before.
+    /// Whether the component's newest template is approved: by the spec, or by a person who approved this template or
+    /// the inputs of the upgrade that made it.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
-            // An approval that came from the spec ends when the spec changes that setting.
+            // An approval that came from the spec (`approval: Automatic`) ends when the spec no longer contains that
+            // setting.
             let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };

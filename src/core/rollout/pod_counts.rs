@@ -65,18 +65,19 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // The node of a pod that is being deleted is already counted in the batch, so it is not counted as missing too.
+        // A pod that is being deleted counts as existing here: the batch already contains its node, which must not
+        // count as missing, too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The number of pods alone is not enough: a pod on a node that is not selected could hide that another node has
-        // none.
+        // The difference between nodes and pods may be too small: a pod on a node that its `DaemonSet` does not select
+        // makes up for a node without a pod. So the empty nodes of the batch are counted, too.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
         counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
-        // Pods that are not ready are evicted first, because their nodes lose nothing.
+        // osdpl evicts pods that are not ready first, because their eviction interrupts nothing.
         counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         counts
     }
@@ -85,8 +86,8 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // The node was ready when its pod was evicted. It became `NotReady` since, and the new template may be the
-            // cause.
+            // The node was ready when its pod was evicted. The node has become `NotReady` since then, perhaps because
+            // of the new template, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),

@@ -85,7 +85,8 @@ impl State {
 
 /// Returns the name of the only component whose pods may be evicted now.
 ///
-/// It is the one with a batch in flight, or else the first one in the order that may start or continue.
+/// It is the component with a batch in flight. Without one, it is the first component, in the order of
+/// `values/nodes.yaml`, that may start or continue.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start =
@@ -136,7 +137,8 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // The node of a deleted pod without a successor is known only from the batch in the previous status.
+        // A pod that was deleted and not replaced yet no longer names its node. Only the batch in the previous status
+        // does.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();

@@ -19,15 +19,16 @@ pub struct Strategy {
     pub generation: i64,
     /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
     pub on_delete: bool,
-    /// Whether its release has the desired inputs. If not, the next upgrade by helm may set the strategy itself.
+    /// Whether the release of the `DaemonSet` has the desired inputs. If not, helm's next upgrade of the release may
+    /// set the strategy.
     pub settled: bool,
 }
 
-/// Returns the `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
+/// Returns the `DaemonSets` whose update strategy differs from the one in the values of their release.
 ///
-/// Some charts ignore the value: upstream's ovn does not read `pod.lifecycle` for its controller. Other releases were
-/// not upgraded since the value was set. The operator sets `OnDelete` before helm changes the template; with
-/// `RollingUpdate`, Kubernetes would replace all pods without batches.
+/// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
+/// controller), or if helm has not upgraded the release since the value was set. The operator sets `OnDelete` before
+/// helm changes the template; with `RollingUpdate`, Kubernetes would replace all pods without batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))

@@ -68,7 +68,7 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a value is below a key that names a password, and is a text or a number too long for a setting.
+/// Whether a value is below a key that names a password, and is a text, or a number that is too long for a setting.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -96,7 +96,7 @@ pub fn is_secret_key(key: &str) -> bool {
 
 /// Whether a map is an environment variable of a container with a value in plain text.
 ///
-/// One from a Secret has `valueFrom` instead.
+/// A variable whose value comes from a Secret has `valueFrom` instead.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
@@ -147,7 +147,8 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
 /// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns how a template prints a long number: helm reads numbers as floats, so `12345678` becomes `1.2345678e+07`.
+/// Returns how a template prints a long number, or `None` if it prints the number as written. helm reads numbers as
+/// floats, so `12345678` becomes `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {
     let text = format!("{:e}", number.as_f64()?);
     let (mantissa, exponent) = text.split_once('e')?;

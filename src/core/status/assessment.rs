@@ -63,7 +63,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
 /// What a check found: phase, reason and message; `None` if the check does not apply.
 type Check = Option<(Phase, &'static str, String)>;
 
-/// The checks in their order: the problem that a person must know first comes first.
+/// The checks of the cloud, the most urgent problem first. The first check that applies decides phase, reason and
+/// message.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
     [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
@@ -135,7 +136,7 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // A pod whose container is restarted has not failed, so the number of failed pods alone is not enough.
+    // If a container crashes and Kubernetes restarts it, its pod does not count as failed. So a stuck pod counts, too.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)
@@ -190,7 +191,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
 
 /// Returns the first stuck workload of a release.
 ///
-/// helm may wait for it, and its problem says more than "helm is running".
+/// helm may wait for that workload. The problem of the workload then says more than "helm is running".
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;

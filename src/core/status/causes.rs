@@ -35,12 +35,13 @@ pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Times
     causes.collect()
 }
 
-/// Puts the first root cause before a message. `only_stuck` skips causes that may resolve by themselves.
+/// Puts the first root cause of this cloud before a message. `only_stuck` skips causes that may resolve by themselves.
 pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // If the message contains the reason of the cause already, the cause replaces it.
+    // If the message already contains the reason that the root cause gives, the line about the cause replaces the
+    // message.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }

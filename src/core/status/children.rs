@@ -1,5 +1,5 @@
-//! `status.children` (one entry per release) and `status.health` (one entry per component). An API that is probed is a
-//! component `endpoint` next to the workloads that serve it.
+//! `status.children` (one entry per release) and `status.health` (one entry per component). If osdpl probes the API of
+//! a release, `status.health` shows the result as a component named `endpoint`.
 
 use std::collections::BTreeMap;
 

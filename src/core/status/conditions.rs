@@ -100,9 +100,10 @@ pub(super) fn conditions(
     let details = || (assessment.reason, assessment.message.clone());
     let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
     let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
-        // The message already names all lost nodes, so no root cause is put before it.
+        // The message already names all lost nodes, so it needs no root cause in front of it.
         reason::NODES => (reason, message),
-        // A failure is not explained by a cause that may resolve by itself. Only unhealthy components are.
+        // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So it is
+        // put before the message only if components are unhealthy.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [
@@ -114,8 +115,8 @@ pub(super) fn conditions(
             report.spec.paused,
             if report.spec.paused { (reason::PAUSED, describe_pause(report)) } else { none() },
         ),
-        // kstatus, with which other tools judge a resource, checks these two conditions before Ready. At most one may
-        // be true.
+        // Tools such as Flux judge a resource with kstatus, which checks Reconciling and Stalled before Ready. At most
+        // one of the two may be true.
         (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
         (condition::STALLED, assessment.stalled, if assessment.stalled { details() } else { none() }),
     ];

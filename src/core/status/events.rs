@@ -48,7 +48,8 @@ pub enum Subject {
     },
 }
 
-/// Returns the event that osdpl restored credentials in a Secret. It is sent when the Secret was written.
+/// Returns the event that osdpl restored credentials in a Secret. The operator records the event after it wrote the
+/// Secret.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
@@ -96,7 +97,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// Returns the release whose failure the event reports; `None` if it reports something else.
+    /// Returns the release whose failure the event reports; `None` for any other event.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
@@ -228,8 +229,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that an operation on a release failed; `None` if it was reported before, or if osdpl stopped helm
 /// on purpose.
 ///
-/// The failure itself says whether it was reported. The step cannot say it, because it changes several times after a
-/// failure.
+/// Whether the failure was reported is stored in the failure. The step can't tell, because it changes several times
+/// after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -285,7 +286,7 @@ fn event_reason(why: &str) -> &'static str {
 
 /// Creates an event without a subject. A note that is too long is cut off.
 pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
-    // The API server (`events.k8s.io`) refuses notes longer than 1 kB.
+    // The API server (`events.k8s.io`) refuses notes longer than 1 kB, so a longer note is cut off.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
         note.truncate(end);

@@ -48,7 +48,7 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
     let entered = before.phase != now.phase || before.revision != now.revision;
     let event = match now.phase {
         RolloutPhase::AwaitingApproval if entered => event(false, reason::APPROVAL, line(name, now)),
-        // A node that leaves the batch is no event. Only a node that enters it starts a new batch.
+        // A node that leaves the batch causes no event. Only a node that enters the batch starts a new one.
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
             // Each batch gets a subject of its own: Kubernetes would merge several events about one subject into one.
             let node = format!("{}/{}", name.replace('/', "-"), now.batch.first()?);

@@ -26,7 +26,7 @@ pub enum Error {
     Evaluation {
         /// The expression as written.
         expression: String,
-        /// Why not, without values.
+        /// The reason, without values, because they may be secrets.
         problem: String,
     },
     /// The expression reads a Secret that is not available.
@@ -44,7 +44,7 @@ pub enum Error {
     Type {
         /// The expression as written.
         expression: String,
-        /// The type that is required there.
+        /// The type that the expression must return.
         expected: &'static str,
     },
     /// A text contains `${` without a closing `}`.

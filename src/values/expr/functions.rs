@@ -81,7 +81,7 @@ fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
     Ok(Value::Map(found.into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
+#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
 fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
     let texts = list.iter().map(|item| match item {
         Value::String(text) => Ok(text.to_string()),
@@ -91,8 +91,8 @@ fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Val
     Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
-#[expect(clippy::unnecessary_wraps, reason = "the interpreter requires it")]
+#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
+#[expect(clippy::unnecessary_wraps, reason = "CEL's interpreter takes a `Value` only in a `Result`")]
 fn split(This(text): This<Arc<String>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
     let parts = text.split(separator.as_str()).map(str::trim).filter(|part| !part.is_empty());
     Ok(Value::List(Arc::new(parts.map(|part| Value::String(part.to_owned().into())).collect())))
@@ -108,7 +108,7 @@ fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
     Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
+#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
 fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) -> String {
     text.replace(from.as_str(), &to)
 }

@@ -1,4 +1,4 @@
-//! Lists of CPU numbers as nova writes them (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
+//! Lists of CPU numbers as Nova writes them (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 const KIND: &[u8] = b"ssh-ed25519";
 /// The length of a line of base64 in the files that `ssh-keygen` writes.
 const LINE: usize = 70;
-/// The private section is padded to a multiple of this: the block size of the cipher `none`.
+/// The private section of a key file is padded to a multiple of this number of bytes: the block size of the cipher
+/// `none`.
 const BLOCK: usize = 8;
 
 /// Returns the private key as the text of a file, and the public key as a line for `authorized_keys`.
@@ -23,8 +24,8 @@ pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();
     let blob = [field(KIND), field(public)].concat();
-    // For an encrypted key, two equal numbers here prove that the passphrase was right. This key is not encrypted, so
-    // any number will do.
+    // The format requires a number twice: in an encrypted key, two equal numbers prove that the passphrase was right.
+    // This key is not encrypted, so any number will do.
     let check = public.get(..4)?;
     let halves = [seed.as_slice(), public].concat();
     let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();
@@ -48,7 +49,7 @@ pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Encodes a field of the format: the length in four bytes, big-endian, then the content.
+/// Encodes a field of OpenSSH's key format: the length in four bytes, big-endian, then the content.
 fn field(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), content].concat()

@@ -12,7 +12,8 @@ const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// Describes the first mistake in an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
-    // cel reports an incomplete choice (`a ? b`) twice, first without a location.
+    // cel reports an incomplete choice (`a ? b`) twice, first without a location. So the first error with a location is
+    // used.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
     let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);

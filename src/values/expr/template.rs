@@ -197,7 +197,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Where a node is. The path is built only if an error or a secret needs it.
+/// The position of a node in the tree. Its path is built only when an error or a secret needs the path.
 #[derive(Clone, Copy)]
 struct Location<'a> {
     above: Option<&'a Self>,

@@ -7,11 +7,11 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// The messages for a document that exceeds a limit.
 ///
-/// The library's own messages help only programmers, who could raise it.
+/// The library's own messages help only programmers, who could raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
-/// The beginnings of messages of the library, each with the message that replaces it.
+/// The beginnings of messages of the YAML library, each with the message for users that replaces it.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
@@ -51,7 +51,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // The quoted value may contain anything, also text like the end marker, so the last end marker counts.
+        // The quoted value may itself contain the text that follows a value in serde's messages, so the last occurrence
+        // of that text ends the value.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);

@@ -1,6 +1,7 @@
 use super::{MAX_DEPTH, MAX_LENGTH, MAX_OPERATORS, parse};
 
-/// If this test fails, it aborts, because a stack overflow ends the process.
+/// Verifies that cel can parse the largest permitted expressions. If one is too large, the test process aborts, because
+/// the stack overflows.
 #[test]
 fn permitted_expressions_fit_the_stack() {
     let long = |text: &str| text.repeat(MAX_OPERATORS - 4);
