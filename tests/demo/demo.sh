@@ -63,13 +63,14 @@ go_build=
 
 build() {
     command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
-    local cargo=(cargo build --locked --release --manifest-path "$root/Cargo.toml" --bins)
+    # Both builds select both packages, so that cargo builds their dependencies once, with the features of both.
+    local cargo=(cargo build --locked --release --manifest-path "$root/Cargo.toml" -p osdpl -p cluster)
     step "build osdpl, the cluster tool and the control plane: takes minutes the first time only"
-    watched "cargo build --release -p cluster" "$state/build.log" "${cargo[@]}" -p cluster
+    watched "cargo build --release --bin cluster" "$state/build.log" "${cargo[@]}" --bin cluster
     # Build the Go programs in the background while cargo builds osdpl, because cargo does not always use all cores.
     "$release/cluster" programs "${programs[@]}" >"$state/programs.log" 2>&1 </dev/null 9>&- &
     go_build=$!
-    watched "cargo build --release -p osdpl" "$state/build.log" "${cargo[@]}" -p osdpl
+    watched "cargo build --release --bin osdpl" "$state/build.log" "${cargo[@]}" --bin osdpl
     mkdir -p "$state/bin"
     # Run copies of the programs, so that a later cargo build does not change the programs of a running demo.
     for pair in osdpl:osdpl osdpl:kubectl-osdpl cluster:cluster; do
