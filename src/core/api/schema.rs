@@ -16,7 +16,7 @@ pub enum SchemaError {
     Feature {
         /// The path of the feature's file, such as `values/features/tls.yaml`.
         file: String,
-        /// The error of converting the schema.
+        /// The error of converting the feature's schema to that of a CRD.
         source: serde_json::Error,
     },
     /// The schema of the Rust types can't be converted.
@@ -26,8 +26,8 @@ pub enum SchemaError {
 
 /// Returns the CRD of `OpenStackDeployment`, with the schemas of the catalogue's features.
 ///
-/// The API server validates the values of these features. It keeps other features, because users can add features of
-/// their own. The operator refuses those that do not exist.
+/// The API server validates only the values of these features. It accepts other features, because users can add
+/// features to the catalogue; the operator refuses features that do not exist.
 ///
 /// # Errors
 /// If a feature's schema is invalid.
