@@ -12,8 +12,8 @@ use osdpl_values::{Path, get};
 /// A field of the spec, with the values that the cloud's releases have where the catalogue inserts this field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Returns, for each field of the spec that the catalogue inserts into releases' values, the two values that the
-/// running releases have most often, the most frequent first.
+/// Returns candidate values for each field of the spec that the catalogue inserts into releases' values: at most two,
+/// those that the running releases have most often, the most frequent first.
 pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {

@@ -208,7 +208,7 @@ impl CephUses {
             missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            missing.push("the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned());
+            missing.push("the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
@@ -361,7 +361,7 @@ mod tests {
             messages,
             [
                 "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
-                "the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned(),
+                "the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned(),
                 missing("images-rbd-keyring", "glance's user glance"),
                 missing("their-keyring", "cinder's user cinder"),
                 missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),

@@ -71,7 +71,7 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds presets to the spec, each time the one that improves the score most, as long as one improves it.
+    /// Adds presets to the spec one by one, each time the preset that improves the score most, until none improves it.
     ///
     /// First come presets that enable services, then those that only set values, such as sizes.
     pub(super) fn presets(&mut self) {

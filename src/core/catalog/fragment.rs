@@ -46,7 +46,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
-/// A release of the catalogue, as far as fragments and lookups need it.
+/// What fragments and lookups need to know about a release of the catalogue.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,

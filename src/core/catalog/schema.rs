@@ -59,7 +59,7 @@ pub enum ViolationKind<'a> {
 pub enum Nulls {
     /// A null counts as a missing field, as it does for the API server outside of free-form maps.
     Dropped,
-    /// A null is a value, and matches no type.
+    /// A null counts as a value, and no type allows it.
     Kept,
 }
 

@@ -35,8 +35,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message is about volumes, whichever of its plugins wrote the message (Kubernetes:
-/// `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the scheduler's message is about volumes, whichever plugin of the scheduler wrote the message
+/// (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]

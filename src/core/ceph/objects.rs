@@ -9,7 +9,7 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a user's key, of the type that the charts' own Jobs give to such a Secret.
+    /// A Secret with a user's key, of the same type as the Secrets that the charts' own Jobs write.
     Secret,
     /// A Secret of type `Opaque`.
     Opaque,

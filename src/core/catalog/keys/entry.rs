@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The word in a key tree for a key without a default in `values.yaml` that the chart's templates read.
 pub const READ_MARKER: &str = "read";
 
-/// The key that marks a map in a key tree of which the chart's templates may read any key.
+/// The key that a key tree adds to a map if the chart's templates may read any key of the map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.

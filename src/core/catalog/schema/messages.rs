@@ -141,7 +141,7 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// Returns a value as written, or `this value` if it is too long to quote.
+/// Returns a value as written, or `this value` for a list, a map, and a text that is long or has several lines.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),
