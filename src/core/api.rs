@@ -1,7 +1,8 @@
 //! The custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the observed
 //! state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
 //!
-//! Pure module. `osdpl crd` generates the CRDs in `crds/` from these types, and a test compares them.
+//! Pure module (no I/O). `osdpl crd` generates the CRDs in `crds/` from these types, and a test verifies that the files
+//! in `crds/` are up to date.
 
 mod cause;
 mod choice;
@@ -37,27 +38,30 @@ pub const MANAGER: &str = "osdpl";
 /// The annotation with which a person approves waiting changes. Its value is the hash that the status and `osdpl plan`
 /// show.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation that adopts running releases which someone else installed: their names separated by commas, or `all`.
+/// The annotation with which a person has the operator adopt running releases that someone else installed. Its value is
+/// the names of the releases, separated by commas, or `all`.
 pub const ADOPT: &str = "osdpl.dev/adopt";
-/// The annotation that repairs releases: their names separated by commas, or `all`.
+/// The annotation with which a person has the operator repair releases. Its value is the names of the releases,
+/// separated by commas, or `all`.
 ///
-/// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries
-/// failures that need a manual fix.
+/// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries an
+/// operation whose failure a person must fix.
 pub const REPAIR: &str = "osdpl.dev/repair";
-/// The annotation that names nodes which are permanently removed, separated by commas. The operator deletes their hosts
-/// from Nova and Neutron.
+/// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
+/// deletes their hosts from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation that names releases whose uninstall skips hooks that can never finish: names separated by commas, or
-/// `all`.
+/// The annotation with which a person has the uninstall of releases skip hooks that can never finish. Its value is the
+/// names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that lists the labels which its roles have set, such as
+/// The annotation on a node that lists the labels which the operator has set for the node's roles, such as
 /// `openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
-/// The annotation on a node that names the `NodeMaintenance` which cordoned it.
+/// The annotation on a node that names the `NodeMaintenance` for which the operator cordoned the node.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
-/// The annotation on a `NodeMaintenance` that retries the migration of failed instances. Its value is ignored.
+/// The annotation on a `NodeMaintenance` with which a person has the operator retry the migration of failed instances.
+/// Its value is ignored.
 pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node. The operator sets it before
 /// its first action.

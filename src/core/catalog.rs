@@ -83,7 +83,8 @@ pub struct Catalog {
     release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// The changes to objects of releases that are not drift (`values/drift.yaml`): field managers and fields.
+    /// The changes to objects of releases that do not count as drift, by field manager or by field
+    /// (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
@@ -109,7 +110,7 @@ pub struct Service {
     pub releases: BTreeMap<String, Release>,
     /// The passwords and keys that the service owns, by name. osdpl generates each one that the user does not provide.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// How pods reach the service outside of the cluster; `None` if the service can't be external.
+    /// How pods reach the service if it runs outside of the cluster; `None` if it can't run there.
     pub external: Option<file::External>,
 }
 
@@ -139,7 +140,8 @@ pub struct Release {
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
-    /// The nodes that the API of the release lists as hypervisors (Nova); `None` for other releases.
+    /// How the operator finds the nodes that the API of the release lists as hypervisors; `None` for releases other
+    /// than nova.
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
     ///
@@ -159,7 +161,7 @@ pub struct Release {
     pub timeout: u32,
     /// Whether helm 4 uses server-side apply (`--server-side`).
     pub server_side: bool,
-    /// The values that the release always gets, below all fragments.
+    /// The values that the release always gets. All fragments override them.
     pub base: Body,
     /// Further values of the release, such as fixes of chart errors. Each fragment has a reason and may have a
     /// condition.
@@ -219,13 +221,13 @@ pub struct Preset {
     pub description: String,
     /// The names of the services that the preset enables.
     pub services: Vec<String>,
-    /// The defaults of features that the preset changes, by the feature's name.
+    /// The defaults that the preset sets for features, by the feature's name.
     pub features: Values,
     /// The values that the preset sets in releases.
     pub fragments: Vec<Fragment>,
     /// The presets that can't be combined with this one. Each has a message with the reason and the remedy.
     pub excludes: BTreeMap<String, String>,
-    /// The checks of a spec that uses the preset.
+    /// The checks that osdpl runs on a spec that uses the preset.
     pub checks: Vec<Check>,
 }
 
@@ -244,7 +246,7 @@ pub struct Feature {
     pub fragments: Vec<Fragment>,
     /// The Secrets with certificates that the feature requires.
     pub certificates: Vec<Certificates>,
-    /// The checks of the spec that belong to the feature.
+    /// The checks about the feature that osdpl runs on every spec.
     pub checks: Vec<Check>,
 }
 
@@ -285,20 +287,21 @@ pub struct Check {
     pub when: Expression,
     /// The severity of the message: an error rejects the resource.
     pub level: Level,
-    /// The field of the spec that the message is about.
+    /// The field of the spec that the finding names.
     pub field: String,
     /// The text of the finding: the problem and the remedy.
     pub message: String,
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values at which the catalogue sets nothing but a setting of Ceph.
+    /// Returns the paths in a release's values that the catalogue sets to one expression and nothing else, if this
+    /// expression reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
-    /// Returns the Secret keys that the values of these features reference, in the order of their fields.
+    /// Returns the fields in these features' values that reference a key of a Secret, in the order of the fields.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));

@@ -34,7 +34,7 @@ const ARROW: &str = " ← ";
 /// The workload or Job that owns pods: its namespace, kind and name.
 pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods that are not ready, by owner. The most severe cause comes first.
+/// The pods that are not ready, by owner. Of the pods of one owner, the one with the most severe cause comes first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
 /// The selectors of all Services, by the Service's namespace and name.
@@ -79,8 +79,9 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Describes the root cause with its reason. The text is the same in all chains to this root cause, so that they
-    /// can be grouped by it.
+    /// Returns the name of the root cause and its reason.
+    ///
+    /// All chains to one root cause have the same text, by which [`group_by_root_cause`] groups them.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))

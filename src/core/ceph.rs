@@ -78,7 +78,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the name below `ceph` in expressions: `backup` of `ceph.backup.pool`.
+    /// Returns the name under which expressions read the consumer's settings: `backup` in `ceph.backup.pool`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::CinderBackup => "backup",
@@ -98,7 +98,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the consumer's Ceph user in upstream's chart, which applies if the description names none.
+    /// Returns the name that upstream's chart gives to the consumer's Ceph user. It applies if the description of the
+    /// Ceph names no user.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -108,8 +109,8 @@ impl Consumer {
 
     /// Returns the name of the Secret from which the consumer's pods mount the key.
     ///
-    /// It is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart has no such Secret,
-    /// so the operator has chosen the name.
+    /// It is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart mounts no such
+    /// Secret, so its name is osdpl's choice.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -170,7 +171,7 @@ pub enum Layout {
 pub struct Ceph {
     /// The object that describes the Ceph cluster: `namespace/name`.
     pub object: String,
-    /// The format of this description.
+    /// The format of the objects that describe the Ceph cluster.
     pub layout: Layout,
     /// The addresses of the cluster's monitors.
     pub monitors: Monitors,
@@ -205,13 +206,16 @@ impl Ceph {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// Returns a consumer's user. For nova, it is cinder's user if nova has none of its own.
+    /// Returns the Ceph user of a consumer; `None` if the description has no user for it. Without a user of its own,
+    /// Nova has Cinder's.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
 
-    /// Returns the consumer whose key libvirt uses for volumes: cinder, whose user the connection data of a volume
-    /// names, else nova.
+    /// Returns the consumer whose key libvirt uses for volumes: Cinder or, if Cinder has no user, Nova; `None` if
+    /// neither has one.
+    ///
+    /// Cinder comes first, because the connection data of a volume names Cinder's user.
     pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
@@ -222,7 +226,7 @@ impl Ceph {
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error that the description lacks the user of a consumer. A release of the cloud needs this user.
+    /// Returns the error for a consumer that a release of the cloud needs, and for which the description has no user.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),

@@ -12,8 +12,8 @@ use osdpl_values::{Path, get};
 /// A field of the spec, with the values that the cloud's releases have where the catalogue inserts this field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Returns the candidates for the fields of the spec that the catalogue inserts into releases' values; the most
-/// frequent value of each field first.
+/// Returns candidate values for each field of the spec that the catalogue inserts into releases' values: at most two,
+/// those that the running releases have most often, the most frequent first.
 pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
@@ -34,8 +34,9 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of the field in the spec, if an expression consists of only that field, such as
-/// `features.network.tunnelInterface` or `spec.region`.
+/// Returns the path of a field of the spec if the expression is nothing but this field; else `None`.
+///
+/// For `features.network.tunnelInterface` it returns the same path, for `spec.region` the path `region`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -52,7 +53,8 @@ fn field(source: &str) -> Option<Path> {
 /// The fields directly below `spec` that can be derived from a running cloud.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Returns every field below a schema that is an enumeration or a boolean, with all its possible values.
+/// Returns the path of every enumeration and boolean in a schema, with all values that it can have. `parent` is the
+/// path of the schema.
 pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
@@ -69,7 +71,8 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns every field below a schema that is a list of enumerated members, with all possible members.
+/// Returns the path of every list of enumerated members in a schema, with all members that it can have. `parent` is the
+/// path of the schema.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {

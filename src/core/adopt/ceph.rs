@@ -34,7 +34,7 @@ pub struct CephUses {
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
     pub configuration: Option<String>,
-    /// The keys of the services' Ceph users, as far as their Secrets exist.
+    /// The key of each service's Ceph user, for the services whose Secret with this key exists.
     pub keys: BTreeMap<Consumer, String>,
     /// Rook's `CephCluster`s in this Kubernetes cluster: maps `namespace/name` to the fsid, which is `None` if Rook
     /// does not report it.
@@ -50,8 +50,8 @@ pub struct CephDeclaration {
     pub secret: (String, BTreeMap<String, SecretContent>),
     /// The Ceph as the operator would read it from this Secret.
     pub declared: DeclaredCeph,
-    /// The only `CephCluster` in this Kubernetes cluster, `namespace/name`, if the fsid was taken from it because
-    /// `ceph.conf` has none. It is a guess that the cloud uses this one.
+    /// The only `CephCluster` in this Kubernetes cluster, `namespace/name`, if osdpl took the fsid from it because
+    /// `ceph.conf` has none; else `None`. That the cloud uses this `CephCluster` is a guess.
     pub guessed: Option<String>,
 }
 
@@ -74,7 +74,8 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns how the release `name` uses Ceph, according to the settings of its upstream chart.
+/// Returns how each service in the release `name` uses Ceph, according to the settings of upstream's chart. Nova is
+/// left out, see [`nova_use`].
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -111,10 +112,10 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns how nova uses Ceph; `None` if it does not.
+/// Returns how Nova uses Ceph; `None` if it does not.
 ///
-/// `volumes` is cinder's Ceph user. Even if the disks of instances are not in Ceph, nova attaches cinder's volumes, and
-/// its values name a pool.
+/// `volumes` is Cinder's Ceph user. If Cinder has one, Nova uses Ceph even if the disks of instances are elsewhere:
+/// Nova attaches Cinder's volumes, and its values name a pool.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -126,7 +127,10 @@ fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> 
     Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
-/// Returns the path of the first section below `sections` that the value at `enabled` names and that uses `driver`.
+/// Returns the path of the first enabled backend that uses `driver`; `None` if none does.
+///
+/// `enabled` is the path of a text that names the enabled backends, separated by commas. `sections` is the path of the
+/// map with a section for each backend.
 fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
     let is_of = |path: &String| {
@@ -151,7 +155,8 @@ impl CephUses {
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// A message for each input that the cluster does not have.
+    /// A message for each input that is missing in the cluster, or the reason why releases can't use the Ceph that the
+    /// Secret describes.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -161,7 +166,7 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // With several `CephCluster`s it is not known which one the cloud uses, so none is guessed.
+        // If Rook reports several `CephCluster`s, nothing shows which one the cloud uses, so guess none.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -195,7 +200,7 @@ impl CephUses {
         }
     }
 
-    /// Returns a message for each input without which the Ceph can't be described.
+    /// Returns a message for each missing input: the monitors' addresses, the fsid, or the key of a Ceph user.
     fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
@@ -203,7 +208,7 @@ impl CephUses {
             missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            missing.push("the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned());
+            missing.push("the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
@@ -299,7 +304,7 @@ mod tests {
         assert_eq!(
             volumes.keyring,
             Some(("openstack".to_owned(), "their-keyring".to_owned())),
-            "the Secret that the values of cinder name, not the default"
+            "cinder's keyring is the Secret that its values name, not the chart's default"
         );
 
         let storage = storage(&cloud(), &answers()).unwrap();
@@ -356,7 +361,7 @@ mod tests {
             messages,
             [
                 "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
-                "the fsid of this Ceph is unknown (`ceph fsid` prints it)".to_owned(),
+                "the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned(),
                 missing("images-rbd-keyring", "glance's user glance"),
                 missing("their-keyring", "cinder's user cinder"),
                 missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),
@@ -377,7 +382,7 @@ mod tests {
         assert_eq!(known.guessed.as_deref(), Some("rook-ceph/main"));
         assert_eq!(known.secret.1["fsid"].text(), FSID);
         bare.clusters.insert("rook-ceph/other".into(), Some(FSID.replace('6', "7")));
-        assert!(storage(&cloud(), &bare).is_err(), "the cloud may use either of the two CephClusters");
+        assert!(storage(&cloud(), &bare).is_err(), "with two CephClusters, nothing shows which one the cloud uses");
         bare.configuration = answers().configuration;
         assert_eq!(storage(&cloud(), &bare).unwrap().guessed, None);
     }

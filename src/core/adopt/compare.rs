@@ -18,10 +18,10 @@ pub struct Comparison {
     pub result: ComparisonResult,
 }
 
-/// Compares the source of a revision (its chart and values) with the desired release.
+/// Compares a revision's chart and values with the desired release.
 ///
-/// Both sides use the defaults of the chart in the record. If the desired chart is another one, the result names that
-/// first.
+/// The values of both are merged over the defaults of the chart in the record. If the desired release has another
+/// chart, the result names the chart before the paths that differ.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -37,10 +37,10 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties each map that contains only nulls on both sides.
+/// Empties each map that contains nothing but nulls in both `one` and `other`, so that the comparison ignores it.
 ///
-/// An override that removes a null default leaves an empty map, and without an override the map keeps the null.
-/// Templates see no difference between the two.
+/// If a chart's default is null, an override with null leaves an empty map; without an override, the map keeps the
+/// null. Templates see no difference between these maps.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -55,7 +55,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 
 /// Returns how the chart in the record differs from the desired chart; `None` if both are the same.
 ///
-/// A version or fingerprint that is not known is not compared.
+/// If the desired chart's version or fingerprint is not known, it counts as the same.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {

@@ -9,9 +9,9 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Passwords in the documentation and the charts (`values.yaml`, as of 2026.1) of OpenStack-Helm.
+/// Well-known passwords: those in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of 2026.1.
 ///
-/// The defaults of the chart in a release's record count as well.
+/// The defaults of the chart in a release's record count as well-known, too.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -26,8 +26,10 @@ const WORDS: [&str; 11] = [
     "changemeplease",
 ];
 
-/// The credentials that still have a default of upstream: maps service and name of each to the release (by its
-/// catalogue name) that uses it and the path in the release's values.
+/// The credentials that still have a default of upstream.
+///
+/// Maps the service and the name of a credential to the release that uses it, by its catalogue name, and the path in
+/// the release's values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
 /// Finds the credentials that still have a default of upstream.

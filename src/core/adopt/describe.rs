@@ -52,22 +52,21 @@ impl SecretContent {
 pub struct Description {
     /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,
-    /// The Secrets to which the spec refers, which a person must create with it.
+    /// The Secrets to which the spec refers. A person must create them together with the resource.
     pub secrets: Secrets,
     /// What the first upgrade after the adoption would change in each running release, by catalogue name.
     pub compared: BTreeMap<String, Comparison>,
-    /// The desired releases that the spec resolves to, by catalogue name.
+    /// The desired releases that osdpl resolves the spec to, by catalogue name.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// The catalogue names of releases that running releases need, but that do not run. The spec pauses them.
+    /// The catalogue names of the releases that running releases need, but that do not run. The spec pauses them.
     pub installs: Vec<String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
 }
 
-/// A function that returns facts for a selection of releases.
+/// A function that returns placeholder facts for a selection of releases.
 ///
-/// Facts that the description does not find in the cloud, such as credentials of releases that do not run, are
-/// placeholders.
+/// [`CloudInventory::describe`] replaces those that it finds in the cloud, such as the credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// What a description is built from: the running releases, and the name and namespace of the resource to create.
@@ -82,7 +81,7 @@ pub struct CloudInventory<'a> {
 }
 
 impl<'a> CloudInventory<'a> {
-    /// Creates the inventory for the resource `namespace/name`.
+    /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` are those of the resource to create.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
@@ -100,13 +99,13 @@ impl<'a> CloudInventory<'a> {
         }
     }
 
-    /// Sets the Ceph that the spec declares; `None` if it declares none.
+    /// Sets the part of the spec that declares a Ceph; `None` if the cloud uses none.
     #[must_use]
     pub fn with_storage(self, storage: Option<&'a CephDeclaration>) -> Self {
         Self { storage, ..self }
     }
 
-    /// Builds the description. The same inventory always gives the same description.
+    /// Builds the spec and the Secrets that describe the cloud. The same inventory always gives the same description.
     pub fn describe(&self) -> Description {
         let mut fit = Fit::new(self);
         fit.presets();
@@ -134,8 +133,8 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // A release that others need may run outside of this inventory. Pause it, so that the operator does not install
-        // it before a person has checked.
+        // The needed release may run elsewhere, outside of this inventory. Pause it in the spec, so that the operator
+        // installs it only after a person has checked.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -166,14 +165,15 @@ impl<'a> CloudInventory<'a> {
         resolve_with_layers(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// Returns the facts for a selection of releases: credentials as the running releases have them, and placeholders
-    /// for the rest.
+    /// Returns the facts for a selection of releases: the credentials that the running releases have, the Ceph that the
+    /// spec declares, and placeholders for all other facts.
     ///
-    /// Credentials of services that are not part of the cloud are not included. A release that uses such a credential
-    /// keeps it in its own values.
+    /// Credentials of services that are not part of the cloud are left out. A release that uses such a credential keeps
+    /// it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // Without a declared Ceph, the search tries no choice of a feature that needs one.
+        // If the spec declares no Ceph, drop the placeholder of a Ceph, so that the search rejects the choices of
+        // features that need one.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -188,7 +188,8 @@ impl<'a> CloudInventory<'a> {
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Adds the credentials of the running releases to the spec, and to one Secret per service.
+    /// Adds the running releases' credentials to `secrets`, one Secret for each service, and references to these
+    /// Secrets to the spec.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
@@ -199,10 +200,10 @@ impl<'a> CloudInventory<'a> {
     }
 }
 
-/// Returns the value of each credential in the running releases.
+/// Returns the value that the running releases have for each credential.
 ///
-/// If releases have different values for one credential, the release of the service that owns it decides, else the most
-/// frequent value.
+/// If releases have different values for a credential, the value in a release of the service that owns the credential
+/// wins, else the most frequent value.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -223,8 +224,8 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect()
 }
 
-/// Returns service and name of the credential, if an expression consists of only one, such as
-/// `credentials.keystone.admin`.
+/// Returns the service and the name of a credential if the expression is nothing but this credential, such as
+/// `credentials.keystone.admin`; else `None`.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
     let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -236,7 +237,7 @@ fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes releases and services without any setting from the spec.
+/// Removes from the spec the entries of releases and services that contain no setting.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());

@@ -16,18 +16,19 @@ use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
 /// The name of the feature with the storage backend.
 const STORAGE: &str = "storage";
 
-/// The penalty for each error of a spec. It exceeds the score of all values together, so a spec without errors always
-/// wins.
+/// The penalty that an error adds to the score of a spec. It exceeds the score that all values together can have, so a
+/// spec without errors always wins.
 const REFUSED: usize = 10_000;
 
 /// The result of trying a change of the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The change improves the score, or the spec already has it. The spec now contains it.
+    /// The change improves the score, or the spec contained it before. [`Fit::spec`] contains it now.
     Kept,
-    /// The change does not improve the score. The spec is as before.
+    /// The change does not improve the score. [`Fit::spec`] does not contain it.
     Worse,
-    /// With the change, the operator would refuse the spec or block a running release. The spec is as before.
+    /// With the change, the operator would refuse the spec or block a running release. [`Fit::spec`] does not contain
+    /// it.
     Refused,
 }
 
@@ -41,9 +42,10 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Starts with a spec that sets only what the cloud shows for certain.
+    /// Starts the search with a spec that has no presets, and no features besides the Ceph in use.
     ///
-    /// This is the OpenStack release, the Ceph in use, and the names, namespaces and chart versions of the releases.
+    /// This spec sets the OpenStack release, enables the services that run, and sets the names, namespaces and chart
+    /// versions of releases where the catalogue has others.
     pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: detect_openstack_release(cloud.known, cloud.catalog).name,
@@ -69,8 +71,9 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds presets as long as one improves the score: first presets that enable services, then those that only set
-    /// values, such as sizes. In each round the best preset is added.
+    /// Adds presets to the spec one by one, each time the preset that improves the score most, until none improves it.
+    ///
+    /// First come presets that enable services, then those that only set values, such as sizes.
     pub(super) fn presets(&mut self) {
         for installs in [true, false] {
             while let Some(better) = self.with_best_preset(installs) {
@@ -79,9 +82,9 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Returns the fit with the one more preset that improves the score most; `None` if none does.
+    /// Returns this fit with one more preset, the one that improves the score most; `None` if no preset improves it.
     ///
-    /// `installs` selects the presets that enable services, or else those that do not.
+    /// If `installs` is true, only presets that enable services are tried, else only presets that enable none.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
         let presets = self.cloud.catalog.presets.iter();
         let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
@@ -93,7 +96,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns the fit with another spec, and its score; `None` if that spec would block a running release.
+    /// Returns a fit with another spec, its services and its score adjusted; `None` if that spec would block a running
+    /// release.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -101,8 +105,10 @@ impl<'a> Fit<'a> {
         Some(fit)
     }
 
-    /// Tries the candidates for each field of the spec, then each choice and each set member that a feature's schema
-    /// allows.
+    /// Tries values for the fields of the spec, and keeps each value that improves the score.
+    ///
+    /// First come the values that running releases have, then all values that a feature's schema allows for
+    /// enumerations, booleans and lists of enumerated members.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -129,9 +135,9 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries a choice that would be refused alone together with a candidate for another field of its feature.
+    /// Tries a choice that was refused alone together with a value for another field of its feature.
     ///
-    /// For example, certificates are refused without an issuer.
+    /// For example, the operator refuses certificates without an issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
@@ -142,7 +148,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets the fields of the spec, and keeps them if the score improves.
+    /// Sets these fields of the spec, and keeps their new values if the score improves.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
         // With a declared Ceph, `features.storage` describes the Ceph in use. It must not change, even if another
         // choice needs fewer overrides.
@@ -179,7 +185,8 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` of each service for which the presets do not give what the cloud runs.
+    /// Sets `enabled` of each service that runs although no preset of the spec enables it, or the other way round.
+    /// Removes `enabled` from the entries of other services.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
             self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
@@ -195,11 +202,11 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Returns the score of a spec: the number of values that need an override, and of services that the spec enables or
-/// disables.
+/// Returns the score of a spec: the number of values that need an override, plus the number of services that the spec
+/// enables or disables.
 ///
-/// Errors, running releases that the spec does not have, and releases that do not run add penalties. Returns `None` if
-/// the spec would block a running release.
+/// Each of the following adds a penalty: an error, a running release that the spec lacks, and a desired release that
+/// does not run. Returns `None` if the spec would block a running release.
 pub(super) fn score(
     cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -209,7 +216,6 @@ pub(super) fn score(
     let desired = resolve(spec, cloud.catalog, selection, facts);
     let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
     let mut score = spec.services.values().filter(|service| service.enabled.is_some()).count();
-    // An error weighs more than all values together, so a spec without errors always wins.
     score += errors * REFUSED;
     for (name, found) in &cloud.known.releases {
         match desired.releases.get(name) {
@@ -222,7 +228,6 @@ pub(super) fn score(
             }
         }
     }
-    // Each release that the operator would install in addition is a penalty.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
 }

@@ -22,7 +22,7 @@ pub struct InstalledRelease {
 }
 
 impl InstalledRelease {
-    /// Creates a release from the source of its newest revision.
+    /// Creates a release from the number and the source of its newest revision.
     pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
         let mut effective_values = coalesce(&source.defaults, &source.config);
         normalize_numbers(&mut effective_values);
@@ -39,22 +39,22 @@ pub struct IdentifiedReleases<'a> {
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Maps running releases to releases of the catalogue: by the chart, and by the release's name if several releases use
-/// this chart.
+/// Maps running releases to releases of the catalogue: by the chart and, if several releases of the catalogue use this
+/// chart, by the release's name.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // A name in the catalogue goes to the first release that matches it. Releases that are named so come first, then
-    // those in the main namespace.
+    // Each release of the catalogue gets the first running release that matches it. So put running releases with a name
+    // of the catalogue first, then those in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // If the release has no name of the catalogue, use the catalogue's release that is named like the chart, or its
-        // only release of the chart.
+        // If the catalogue has no release of the running release's name, use its release that is named like the chart,
+        // or its only release of the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -70,8 +70,9 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     known
 }
 
-/// Returns the namespace with the most releases of charts in the catalogue. Of several, the first by name; `None` if
-/// there are no such releases.
+/// Returns the namespace with the most releases whose charts the catalogue uses; `None` if there are no such releases.
+///
+/// Of several namespaces with equally many releases, the first by name wins.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {

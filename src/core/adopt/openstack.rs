@@ -9,9 +9,9 @@ use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
 
-/// The field of the spec that a warning names.
+/// The field of the spec that the warning about a guessed OpenStack release names.
 const FIELD: &str = "spec.openstackRelease";
-/// The maximum number of image tags that a warning names.
+/// The maximum number of image tags that this warning names.
 const NAMED: usize = 3;
 
 /// The OpenStack release that a cloud most likely runs.
@@ -38,7 +38,7 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of all images of the releases. An image that is referenced by its digest only has no tag.
+/// Returns the tags of all images of the releases. An image reference with a digest but no tag adds none.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =
@@ -46,16 +46,16 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // A colon before a slash separates the host and the port of a registry.
+        // If a slash follows the last colon, this colon separates a registry's host from its port, and there is no tag.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()
 }
 
-/// Whether an image tag belongs to an OpenStack release.
+/// Whether an image tag belongs to the OpenStack release `name`.
 ///
-/// That is a tag in the catalogue's variables for this release, or one that contains the release's name, such as
-/// `2025.1-ubuntu_jammy`.
+/// It does if the catalogue's variables for this OpenStack release have the tag as a value, or if the tag contains the
+/// name, as `2025.1-ubuntu_jammy` does.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)

@@ -6,18 +6,19 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds in which overrides are added.
+/// The maximum number of rounds in which [`compute_overrides`] adds overrides.
 ///
-/// If an override replaces a scalar by a map, the chart's defaults in this map become effective, and the next round
-/// must override them.
+/// An override may replace a scalar by a map. The chart's defaults in this map then become effective, and the next
+/// round must override them.
 const ROUNDS: usize = 4;
 
-/// The maximum number of paths in `unset`, as in the CRD.
+/// The maximum number of paths that the CRD allows in the field `unset`.
 const MOST_UNSET: usize = 40;
-/// The maximum length of a path in `unset`, as in the CRD.
+/// The maximum length that the CRD allows for a path in the field `unset`.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides that one release needs: those for the spec, and those for a Secret. Contains secrets.
+/// The overrides with which one release keeps its running values: those for the spec, and those for a Secret. Contains
+/// secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, which the spec contains.
@@ -26,10 +27,10 @@ pub(super) struct RemainingOverrides {
     pub secret: Values,
 }
 
-/// Returns the overrides with which templates read the same values from `wanted` as they do from `given`.
+/// Returns the overrides to add to `wanted`, so that the templates then read the same values as from `given`.
 ///
-/// Both apply on top of the chart's `defaults`: `wanted` are the desired values without overrides, `given` those of the
-/// running release.
+/// `wanted` are the values of the desired release without these overrides, `given` are the values of the running
+/// release. Helm merges either of them over the chart's `defaults`.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -50,7 +51,9 @@ pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Valu
     split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds what turns `from` into `to` to `overrides`. A null in the overrides removes a key.
+/// Adds to `overrides` the values that turn the map `from` into the map `to`; a null removes a key.
+///
+/// `parent` is the path of both maps in the release's values.
 fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
     for (key, value) in to {
         let path = parent.child(key);
@@ -65,8 +68,9 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
     }
 }
 
-/// Splits overrides into secret and plain values. Nulls become `unset` paths, because some tools strip nulls from
-/// manifests.
+/// Splits overrides into those with secrets and those without.
+///
+/// A null becomes a path in `unset` if the CRD allows it, because some tools remove nulls from manifests.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);
@@ -87,7 +91,8 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
-/// Whether the CRD allows a further path in `unset`, and the path can be parsed back from its text.
+/// Whether `path` can be added to the list `unset`: the CRD allows its length and one more entry, and the text of the
+/// path can be parsed back.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
@@ -104,8 +109,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read with the overrides, merged in the operator's order: the Secret, the plain
-    /// values, then `unset`.
+    /// Returns the values that templates read with the overrides `remaining`. They are merged in the same order as by
+    /// the operator: the Secret, the plain values, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -145,7 +150,7 @@ mod tests {
         assert_eq!(
             remaining.plain,
             Overrides::default(),
-            "the override contains the data of the Secret without its kind, and is secret nevertheless"
+            "the override sets the data of the extra Secret but not its kind, and must still count as secret"
         );
     }
 
@@ -177,7 +182,8 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Removes all nulls. A null that removes no default of the chart makes no difference to templates.
+    /// Removes the nulls that are left after the merge with the chart's defaults. Templates see no difference between
+    /// such a null and a missing key.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

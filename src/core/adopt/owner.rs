@@ -10,12 +10,14 @@ const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// Users can configure another label. Of Argo CD's default labels, this is the only one that no other program sets.
+/// Users can configure another label. Of the labels that Argo CD uses by default, only this one is set by no other
+/// program.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns a message about the controller that manages a release, and what to do about it; `None` if there is none.
+/// Returns a message that names the other controller of a release and the remedy; `None` if no other controller manages
+/// the release.
 ///
 /// `object` is a workload of the release, such as `Deployment openstack/keystone-api`. `labels` and `annotations` are
 /// those of this workload.

@@ -101,7 +101,10 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let provide_facts = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
         CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
-    assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
+    assert!(
+        !spec.services.contains_key("front"),
+        "service front is not part of the cloud, so the spec does not name it"
+    );
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else {
         panic!("the Secret contains no helm values")
     };

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies them at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
-    /// A person, with `osdpl approve`.
+    /// Changes wait until a person approves them with `osdpl approve`.
     #[default]
     Manual,
-    /// The operator, at once.
+    /// The operator applies changes at once, without an approval.
     Automatic,
 }
 
@@ -22,9 +22,9 @@ pub enum DeletionPolicy {
     /// Keeps volume claims, credentials and key Secrets. The resource uses them when it is applied again.
     #[default]
     Retain,
-    /// Removes everything.
+    /// Removes everything, also volume claims, credentials and key Secrets.
     Purge,
-    /// Keeps everything running: releases, Secrets, labels of nodes. Helm is not run.
+    /// Keeps the releases running, and keeps Secrets and labels of nodes. The operator does not run helm.
     Detach,
 }
 

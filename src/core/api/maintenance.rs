@@ -67,12 +67,12 @@ pub struct MaintenanceWindow {
 /// The handling of the instances on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
-    /// They are live-migrated to hosts that the scheduler selects.
+    /// The operator has Nova live-migrate the instances to hosts that Nova's scheduler selects.
     #[default]
     Migrate,
     /// The operator waits until someone has emptied the node.
     Wait,
-    /// They stay on the node, and stop with it if it goes down.
+    /// The instances stay on the node, and stop if the node goes down.
     Leave,
 }
 
@@ -118,19 +118,19 @@ pub struct NodeMaintenanceStatus {
 /// A summary for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenancePhase {
-    /// Nothing was done yet: the window is not open, or limits do not allow it.
+    /// The operator has done nothing yet, because the window is not open, or limits do not allow it.
     Waiting,
-    /// The compute service is being disabled.
+    /// The operator is disabling the node's compute service.
     Disabling,
     /// Instances are leaving the node.
     Emptying,
-    /// The node is being cordoned, or waits until its pods may be evicted.
+    /// The operator is cordoning the node, or waits until the pods on the node may be evicted.
     Cordoning,
-    /// The node can be drained.
+    /// A person can drain the node.
     ReadyToDrain,
-    /// The node is being returned.
+    /// The operator is returning the node to the cloud.
     Returning,
-    /// The window ended before the node could be drained, and the node is being returned.
+    /// The window ended before the node could be drained, so the operator is returning the node to the cloud.
     Expired,
 }
 
@@ -191,22 +191,22 @@ pub struct StepStatus {
 /// The steps of a maintenance and of the return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenanceStep {
-    /// The window is open, and the limits and quorums allow one more node.
+    /// Wait until the window is open, and the limits and quorums allow one more node in maintenance.
     Turn,
-    /// The scheduler places no more instances on the node.
+    /// Disable the compute service, so that the scheduler places no more instances on the node.
     DisableCompute,
-    /// The instances have left, or may stay.
+    /// Migrate the instances to other nodes, or wait until someone has moved them, unless they may stay.
     Instances,
-    /// Databases and brokers keep their quorum without the node's pods, and no disruption budget forbids their
-    /// eviction.
+    /// Wait until databases and brokers keep their quorum without the node's pods, and no `PodDisruptionBudget` forbids
+    /// the eviction of these pods.
     Quorum,
-    /// The node takes no new pods.
+    /// Cordon the node, so that it takes no new pods.
     Cordon,
-    /// The node takes pods again.
+    /// Uncordon the node, so that it takes pods again.
     Uncordon,
-    /// The node and the daemons on it are ready, and their agents report to nova and neutron.
+    /// Wait until the node and the daemons on it are ready, and their agents report to Nova and Neutron.
     Agents,
-    /// The scheduler places instances on the node again.
+    /// Enable the compute service, so that the scheduler places instances on the node again.
     EnableCompute,
 }
 
@@ -217,11 +217,11 @@ pub enum StepState {
     Pending,
     /// The step is in progress.
     Active,
-    /// The step waits for something.
+    /// The step has started and waits for something, which its message names.
     Waiting,
     /// The step is done.
     Done,
-    /// There was nothing to do, or nothing that the operator owns.
+    /// The operator skipped the step: there was nothing to do, or nothing that the operator owns.
     Skipped,
 }
 

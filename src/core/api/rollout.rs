@@ -35,10 +35,10 @@ impl Rollout {
         *self == Self::default()
     }
 
-    /// Returns the number of nodes per batch for a component with this number of nodes; at least one.
+    /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
     /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. A text that is not a
-    /// percentage, which the API server rejects, counts as 1.
+    /// percentage counts as 1; the API server rejects such a text anyway.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -102,20 +102,20 @@ pub struct RolloutStatus {
 /// The phase of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutPhase {
-    /// It was approved before it is known whether there is anything to do.
+    /// The rollout was approved, but it is not known yet whether it has any pods to recreate.
     #[default]
     Pending,
-    /// It waits for a person.
+    /// The rollout waits until a person approves it.
     AwaitingApproval,
-    /// It waits for something else: its release, another rollout, nodes that are `NotReady`.
+    /// The rollout waits for something else: its release, another rollout, or nodes that are `NotReady`.
     Waiting,
-    /// A batch is being recreated.
+    /// The operator is recreating the pods of a batch.
     Rolling,
-    /// A batch is done, and the pause after it has not ended.
+    /// The pods of a batch are ready, and the pause after the batch has not ended.
     Pausing,
-    /// A pod of the new revision does not become ready, so no other pod is recreated.
+    /// A pod of the new revision does not become ready, so the operator recreates no other pod.
     Stopped,
-    /// Every node has a pod of that revision.
+    /// Every node has a pod of the new revision.
     Complete,
 }
 

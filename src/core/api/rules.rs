@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 /// A CEL rule of a CRD, and its place in the schema.
 pub(super) struct Rule {
-    /// The path of the schema that gets the rule: properties by name, `*` for the values of a map, `[]` for the items
-    /// of a list; empty for the whole object.
+    /// The path of the schema to which the rule is added: properties by name, `*` for the values of a map, `[]` for the
+    /// items of a list; empty for the whole object.
     pub at: &'static str,
-    /// The CEL expression that must be true. A rule with `oldSelf` applies only to changes.
+    /// The CEL expression that must be true. A rule with `oldSelf` applies only to updates of the resource.
     pub holds: &'static str,
     /// The message of the API server if the rule fails: what is required, and how to fix it.
     pub message: &'static str,

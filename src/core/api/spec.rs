@@ -234,9 +234,9 @@ pub struct ValuesFrom {
 /// The kind of object that holds values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ValuesKind {
-    /// Values that are redacted everywhere.
+    /// A Secret. osdpl redacts its values everywhere.
     Secret,
-    /// Values that may be shown.
+    /// A `ConfigMap`. osdpl may show its values.
     ConfigMap,
 }
 
@@ -280,7 +280,7 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether osdpl must change image references, for which it must know the references in the charts.
+    /// Whether osdpl must change references to images. To do so, it must know the references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }

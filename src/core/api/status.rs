@@ -65,21 +65,21 @@ pub struct OpenStackDeploymentStatus {
 /// A summary for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// Nothing was done yet.
+    /// The operator has done nothing yet.
     Pending,
-    /// Releases are being installed for the first time.
+    /// The operator is installing releases for the first time.
     Installing,
-    /// Releases are being changed.
+    /// The operator is changing releases.
     Updating,
-    /// Everything is installed, something is not available.
+    /// All releases are installed, but something is not available.
     Degraded,
-    /// Everything is as desired.
+    /// The cloud is as the spec describes it, and available.
     Ready,
-    /// Changes wait for a person.
+    /// Changes wait until a person approves them.
     AwaitingApproval,
     /// The spec has `paused` set.
     Paused,
-    /// It can't continue without a change by a person.
+    /// The operator can't continue until a person changes something.
     Failed,
     /// The resource is being deleted.
     Deleting,
@@ -214,9 +214,9 @@ pub enum ComponentHealth {
     Degraded,
     /// The component is being created or updated.
     Progressing,
-    /// It was available and is not any more, or it can't become available.
+    /// The component was available and is not any more, or it can't become available.
     Unhealthy,
-    /// Not observed yet.
+    /// The operator has not observed the component yet.
     Unknown,
 }
 
@@ -245,7 +245,7 @@ pub mod condition {
 pub mod reason {
     /// The cloud is as the spec describes it, and available.
     pub const READY: &str = "Ready";
-    /// Releases are being installed or changed.
+    /// The operator is installing or changing releases.
     pub const RELEASES: &str = "ReleasesInProgress";
     /// All releases are in sync, but some of their workloads are not available yet.
     pub const WORKLOADS: &str = "WorkloadsNotReady";
@@ -285,7 +285,7 @@ pub mod reason {
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// An object that osdpl did not create has the name of one that the charts mount.
+    /// An object that osdpl did not create has the name of an object that osdpl must write for the charts.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
     /// The declared Ceph is another one than the Ceph that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";

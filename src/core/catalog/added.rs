@@ -2,8 +2,8 @@
 //!
 //! A key of such a `ConfigMap` is the file's path with dots instead of slashes, which keys can't contain:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
-//! `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` with an error, and the `ConfigMap`s that depend on
-//! it. It loads all others.
+//! `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all `ConfigMap`s that depend
+//! on it. It loads all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,8 +100,8 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // The error about a cycle of needs between releases names no file. Reject the last addition, which may have
-            // closed it.
+            // No error names a file of an addition, as with a cycle of needs between releases. Reject the last
+            // addition, which may have closed the cycle.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -138,7 +138,8 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
 
-/// Returns the path below the catalogue's root of the file under `key`; `None` if the key names no catalogue file.
+/// Returns the path of the catalogue file that the key of an addition stands for; `None` if the key names no catalogue
+/// file.
 fn path(key: &str) -> Option<String> {
     if key == "lock.yaml" {
         return Some(LOCK.into());
@@ -149,7 +150,8 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the file of the catalogue `base` with the name of `path`, whether it ends in `.yaml` or `.json`.
+/// Returns the path of the file in the catalogue `base` that has the same name as `path`, but may end in `.json`
+/// instead of `.yaml`; `None` if there is none.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
@@ -162,8 +164,8 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Parses the chart pins of an addition. An addition can pin only charts that neither the catalogue nor an earlier
-/// addition pins.
+/// Returns the chart pins of an addition, or the error. An addition can pin only charts that neither the catalogue nor
+/// an earlier addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
@@ -204,7 +206,8 @@ fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, Str
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
-        // If an addition contradicts a file of the catalogue, the error may start with that file's path instead.
+        // If an addition contradicts a file of the catalogue, the error may start with the path of the catalogue's
+        // file, and name the addition's file later.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

@@ -161,7 +161,9 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
     for (name, release) in &catalog.openstack {
         for from in release.upgrades_from.iter().filter(|from| from.as_str() == name) {
-            let problem = format!("upgradesFrom: {from} can't be reached from itself; name the releases before it");
+            let problem = format!(
+                "upgradesFrom: a cloud can't be upgraded from {from} to {from}; name earlier OpenStack releases"
+            );
             errors.push(Error::Other { file: release.file.clone(), problem });
         }
     }
@@ -204,7 +206,8 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the first cycle of needs between releases as text, such as `nova → neutron → nova`.
+/// Returns the first cycle of `needs` and `awaits` between releases as text, such as `nova → neutron → nova`; `None` if
+/// there is none.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
@@ -237,10 +240,10 @@ fn walk<'a>(
     found
 }
 
-/// Reports expressions that can't read facts, which the Job of a release records once the release is installed.
+/// Reports expressions that read facts which they can't have.
 ///
-/// These are conditions that must be known before any release is installed, and expressions about a release that
-/// records no facts.
+/// A Job of a release records the release's facts once the release is installed. So a condition that must be known
+/// before any release is installed can't read facts, and no expression can read facts of a release that records none.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -279,7 +282,7 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
 
 /// Returns every expression in a body as text, one per line, including those inside of longer strings and of lists.
 fn expressions(body: &Body) -> String {
-    // To find the expressions, the values must be parsed, which is slow. Only bodies that mention facts matter here.
+    // Finding the expressions is slow, because it parses the values. So skip bodies that do not mention facts.
     if !body.source.contains("facts") {
         return String::new();
     }

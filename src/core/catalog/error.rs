@@ -102,7 +102,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // Of several numbers that differ from `name` in as many digits, prefer the one with the nearest value.
+    // Of several numbers that differ from `name` in equally many digits, prefer the one with the nearest value.
     all.sort_by(|(one, left), (two, right)| {
         one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });
@@ -136,7 +136,7 @@ fn numeric_difference(one: &str, two: &str) -> f64 {
     one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
 }
 
-/// Whether every word of the shorter name is in the longer one, which has at most twice as many words.
+/// Whether the longer name contains every word of the shorter one, and has at most twice as many words.
 fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))

@@ -54,7 +54,7 @@ pub struct Fragment {
     pub every: Option<EveryRelease>,
 }
 
-/// A set of values with an optional condition, for the release whose file contains it.
+/// A set of values with an optional condition, for the release whose `fragments` contain it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
@@ -67,7 +67,7 @@ pub struct OwnFragment {
     /// The helm values. Strings may contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
-    /// Paths whose default in the chart is removed.
+    /// The paths at which osdpl removes the chart's default.
     #[serde(default)]
     pub unset: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub struct Body {
     /// The helm values. Strings may contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
-    /// Paths whose default in the chart is removed.
+    /// The paths at which osdpl removes the chart's default.
     #[serde(default)]
     pub unset: Vec<String>,
 }
@@ -129,7 +129,7 @@ pub struct Feature {
     /// The Secrets with certificates that the feature requires.
     #[serde(default)]
     pub certificates: Vec<Certificates>,
-    /// The checks of the spec that belong to the feature.
+    /// The checks about the feature that osdpl runs on every spec.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
@@ -145,7 +145,7 @@ pub struct Preset {
     /// The names of the services that the preset enables.
     #[serde(default)]
     pub services: Vec<String>,
-    /// The defaults of features that the preset changes, by the feature's name.
+    /// The defaults that the preset sets for features, by the feature's name.
     #[serde(default)]
     pub features: Values,
     /// The values that the preset sets in releases.
@@ -158,7 +158,7 @@ pub struct Preset {
     /// that set the size of a cloud have it. The reference documentation shows it.
     #[serde(default)]
     pub connections: String,
-    /// The checks of a spec that uses the preset.
+    /// The checks that osdpl runs on a spec that uses the preset.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
@@ -171,7 +171,7 @@ pub struct Check {
     pub when: String,
     /// The severity of the message: an error rejects the resource.
     pub level: Level,
-    /// The field of the spec that the message is about.
+    /// The field of the spec that the finding names.
     pub field: String,
     /// The text of the finding: the problem and the remedy. It may contain `${…}`, for example to name the wrong item.
     pub message: String,
@@ -183,14 +183,14 @@ pub struct Check {
 pub enum Level {
     /// A remark. osdpl reports it only on request.
     Note,
-    /// A problem with which the operator still accepts the resource.
+    /// A problem despite which the operator accepts the resource.
     Warning,
     /// A problem because of which the operator refuses the resource.
     Error,
 }
 
 impl Level {
-    /// Returns the word with which messages show the severity.
+    /// Returns the word for the severity in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -208,7 +208,7 @@ pub struct OpenStackRelease {
     pub openstack_release: String,
     /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack` in expressions. osdpl adds `openstack.release`, the name.
+    /// The content of the variable `openstack` in expressions. osdpl adds the release's name as `openstack.release`.
     #[serde(default)]
     pub variables: Values,
     /// The names of the OpenStack releases from which a cloud can be upgraded to this one.
@@ -223,10 +223,11 @@ pub struct OpenStackRelease {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// The field managers whose writes are tolerated: maps the name in `managedFields` to the reason.
+    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// The fields that anyone may write: maps the path, in the notation of [`crate::drift`], to the reason.
+    /// The fields whose changes do not count as drift: maps the path, in the notation of [`crate::drift`], to the
+    /// reason.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }

@@ -47,11 +47,11 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest of everything in the catalogue that may set values of a release. The caller can add more inputs
-    /// to it.
+    /// Returns a digest of everything in the catalogue that may set values of a release, to which the caller can add
+    /// more inputs.
     ///
-    /// The digest changes with a new version of osdpl, never with the spec. Therefore files that users added do not
-    /// count.
+    /// The digest changes only with a new version of osdpl, never with the spec. Files that users added count as part
+    /// of the spec, so the digest leaves them out.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();
@@ -61,7 +61,6 @@ impl Catalog {
                 .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
                 .chain(self.presets.values().flat_map(|preset| &preset.fragments))
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
-            // Files that users added count as part of the user's spec, not of the catalogue.
             let is_ours = |file: &str| !self.added.contains_key(file);
             let own_text = |fragment: &Fragment| {
                 if !is_ours(&fragment.file) {

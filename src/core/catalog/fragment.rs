@@ -38,7 +38,7 @@ impl Fragment {
 
 /// All releases of the catalogue, and the known keys of their charts.
 ///
-/// Fragments for every release use it to find the releases and keys that they set.
+/// A fragment with values for every release looks up here which of the values a release gets.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -46,7 +46,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
-/// A release of the catalogue, as far as fragments and lookups need it.
+/// What fragments and lookups need to know about a release of the catalogue.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,
@@ -75,7 +75,8 @@ impl ReleaseIndex {
         Some(&self.releases.get(release)?.service)
     }
 
-    /// Returns the digest of a release. `make` computes it on the first call.
+    /// Returns the digest of everything in the catalogue that may set values of a release; `make` computes the digest
+    /// on the first call.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
             Some(release) => release.digest.get_or_init(make).clone(),
@@ -98,7 +99,7 @@ pub struct ValuesForEvery {
 }
 
 impl ValuesForEvery {
-    /// Creates the values from the entry `every` of a file.
+    /// Creates the values from the entry `every` of a fragment in a file.
     pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
         let file::EveryRelease { group, except, values } = entry;
         let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
@@ -106,7 +107,8 @@ impl ValuesForEvery {
         Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
-    /// Returns the values for a release; `None` if it is excluded or its chart has none of the keys.
+    /// Returns the values for a release; `None` if the fragment excludes the release, or its chart has none of the
+    /// keys.
     pub fn body(&self, release: &str) -> Option<&Body> {
         let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
@@ -124,7 +126,7 @@ impl ValuesForEvery {
 /// The values that a fragment or a service sets in one release, and the chart defaults that it removes.
 #[derive(Debug)]
 pub struct Body {
-    /// The paths whose default in the chart is removed. The layer sets them to null.
+    /// The paths at which osdpl removes the chart's default, by setting them to null.
     pub unset: Vec<Path>,
     /// The values as canonical JSON, followed by the paths to remove. Bodies with the same content have the same text,
     /// so that the catalogue's digest can include it.
@@ -142,7 +144,7 @@ impl Body {
 
     /// Returns the values as the file contains them, with expressions instead of their results.
     pub fn values(&self) -> Values {
-        // The text has the paths to remove after the JSON of the values. Only the first JSON document in it is read.
+        // The paths to remove follow the JSON of the values in the text. So parse only the first JSON document.
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
@@ -177,8 +179,10 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns each expression that is a whole scalar, with its path. The release's value at such a path is the
-    /// expression's result, so that a credential can be read back from there.
+    /// Returns each value that is one expression and nothing else: its path and the expression.
+    ///
+    /// A running release has the expression's result at this path, so that adoption can read a credential back from
+    /// there.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

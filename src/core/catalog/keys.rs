@@ -98,7 +98,7 @@ pub enum KeyTree {
 }
 
 impl KeyTree {
-    /// Creates a map from entries in any order.
+    /// Creates a map from entries, which it sorts by key.
     pub fn map(entries: impl IntoIterator<Item = (Box<str>, Self)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -157,13 +157,13 @@ impl KeyTree {
         }
     }
 
-    /// Returns the node at these keys; `None` if the chart's `values.yaml` has no default there.
+    /// Returns the node at the path `keys`; `None` if the chart's `values.yaml` has no default there.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns the values at paths for which the chart's `values.yaml` has a default. Maps that become empty are
-    /// removed.
+    /// Returns those of `values` at whose paths the chart's `values.yaml` has a default. Maps that become empty are
+    /// left out.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;

@@ -42,10 +42,11 @@ impl Catalog {
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    /// Whether a user provided the file that is being loaded. Only the content of such files is checked.
+    /// Whether a user provided the file that is being loaded. For a built-in file, whose content tests verify, the
+    /// loader skips most checks.
     is_user_provided: bool,
-    /// All releases, and the keys of their charts. Fragments for every release use it to find the releases and keys
-    /// that they set.
+    /// All releases, and the known keys of their charts. A fragment with values for every release looks up here which
+    /// of the values a release gets.
     release_index: Arc<ReleaseIndex>,
 }
 
@@ -68,8 +69,8 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
-        // Rules name releases. If a service could not be read, its releases are unknown, and every rule about them
-        // would be reported as wrong.
+        // If a service could not be loaded, ignore the errors of rules: its releases are unknown, so every rule that
+        // names one of them would be reported as an error.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -110,7 +111,8 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// Loads the YAML files directly below a folder, and returns the results by the file's name without `.yaml`.
+    /// Loads the YAML files directly below a folder, and returns what `make` makes of each, by the file's name without
+    /// `.yaml`.
     ///
     /// Files are loaded one after the other, so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
@@ -284,7 +286,7 @@ impl Loader<'_> {
         body
     }
 
-    /// Compiles the expressions in values to report the first one with an error.
+    /// Compiles the expressions in a body's values, and reports the first one that can't be compiled.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);

@@ -13,7 +13,7 @@ pub use type_messages::parse_boolean_word;
 pub struct SchemaViolation<'a> {
     /// The path of the value in the spec, such as `spec.features.tls.public.hosts[0]`.
     pub field: String,
-    /// The same path for `kubectl explain`, which has no indexes of lists and no keys of maps.
+    /// The same path in the notation of `kubectl explain`: without the indexes of lists and the keys of maps.
     pub explained: String,
     /// The wrong value; null if a required field is missing.
     pub value: &'a Value,
@@ -50,7 +50,7 @@ pub enum ViolationKind<'a> {
     TooFewProperties(u64),
     /// The required field is missing or null.
     Required,
-    /// The schema does not have a field of this name. The list contains the names that it has.
+    /// The schema does not have a field of the given name. The list contains the names that the schema has.
     Unknown(&'a str, Vec<&'a str>),
 }
 
@@ -59,12 +59,12 @@ pub enum ViolationKind<'a> {
 pub enum Nulls {
     /// A null counts as a missing field, as it does for the API server outside of free-form maps.
     Dropped,
-    /// A null is a value, and matches no type.
+    /// A null counts as a value, and no type allows it.
     Kept,
 }
 
-/// Returns all violations of `schema` by `value`. `field` is the path of the value, with which the paths of violations
-/// begin.
+/// Returns all violations of `schema` by `value`. `field` is the path of `value`; the path of each violation starts
+/// with it.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {

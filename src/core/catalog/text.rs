@@ -95,7 +95,7 @@ impl LazyTree {
 
     /// Parses the text for a single use, without keeping the tree.
     pub fn read(&self) -> Value {
-        // The text was written from a tree, so it can always be parsed.
+        // The text was written from a tree, so parsing it can't fail.
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }

@@ -4,14 +4,15 @@ use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim without a volume that keeps a pod from being scheduled.
+/// A volume claim that has no volume, so that the scheduler can't place its pod.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the first claim without a volume that keeps the pod from being scheduled.
+/// Returns the pod's first claim that has no volume and thereby keeps the pod from being scheduled; `None` if there is
+/// none.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
@@ -34,8 +35,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message is about volumes, whichever of its plugins wrote the message (Kubernetes:
-/// `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the scheduler's message is about volumes, whichever plugin of the scheduler wrote the message
+/// (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
@@ -43,7 +44,7 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns why a claim has no volume, and whether it stays so until a person fixes it; `None` if it has one.
+/// Returns why a claim has no volume, and whether this stays so until a person acts; `None` if the claim has a volume.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -59,7 +60,7 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
             ("it names no StorageClass, and there is no default one".into(), true)
         }
         (None, _) => (format!("the default StorageClass {no_volume}"), false),
-        (Some(""), _) => ("it requests a volume without a class, and none matches".into(), false),
+        (Some(""), _) => ("it requests a volume without a StorageClass, and no such volume matches".into(), false),
         (Some(name), Some(classes)) => match classes.get(name) {
             Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),
@@ -103,7 +104,8 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
     format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
 }
 
-/// Returns the name of the pod of `StatefulSet` `set` that a claim belongs to; `None` if it belongs to none.
+/// Returns the name of the pod in the `StatefulSet` `set` to which a claim belongs; `None` if the claim does not belong
+/// to `set`.
 ///
 /// Kubernetes names such a claim `<template>-<set>-<ordinal>`, and the pod `<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {

@@ -14,11 +14,12 @@ pub struct Facts<'a> {
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
     /// The `StorageClasses` by name; `None` if the operator can't read them.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
-    /// The nodes by name. `true` means that the node is ready, or not ready for so short a time that it may recover;
-    /// `None` if the operator can't read nodes.
+    /// The nodes by name; `None` if the operator can't read nodes.
+    ///
+    /// `false` means that the node is not ready, and that its grace period, in which it may recover, is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The names of nodes that are not ready for so short a time that they may recover. Pods of `DaemonSets` on them
-    /// count as ready.
+    /// The names of the nodes that are not ready, and whose grace period, in which they may recover, is not over. Pods
+    /// of `DaemonSets` on these nodes count as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The Secrets and `ConfigMaps` that a pod mounts and that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
@@ -40,13 +41,13 @@ pub struct Explanation {
 }
 
 impl Facts<'_> {
-    /// Returns the name of the pod's node, if that node is not ready and not expected to recover soon.
+    /// Returns the name of the pod's node if the node is not ready and its grace period is over; else `None`.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
     }
 
-    /// Whether the pod's node is not ready for so short a time that it may recover.
+    /// Whether the pod's node is not ready, but its grace period is not over.
     pub fn is_on_recovering_node(&self, pod: &UnreadyPod) -> bool {
         pod.node.as_deref().is_some_and(|node| self.recovering_nodes.contains(node))
     }

@@ -10,13 +10,13 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason of a dependency that does not exist, and of which nothing shows that it ever did.
+/// The reason for a dependency that does not exist, if nothing shows that someone deleted it.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason of a workload that helm created and that does not exist any more.
+/// The reason for a workload that helm created and that does not exist any more.
 const DELETED: &str = "it was deleted";
 
-/// The reason of a node that is not ready.
+/// The reason for a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
 /// The current object in the search for a root cause: the root cause, unless it waits for another object.
@@ -57,7 +57,8 @@ impl<'a> Input<'a> {
         self.facts.rejections.contains_key(owner) || self.pods.get(owner).is_some_and(|pods| !pods.is_empty())
     }
 
-    /// Returns the path from a pod to its root cause; `None` if the pod is ready or its owner is unknown.
+    /// Returns the path from a pod to its root cause; `None` if the pod is ready or belongs to no observed workload or
+    /// Job.
     pub fn pod_chain(&self, namespace: &str, name: &str) -> Option<Chain> {
         let is_in_namespace = |owner: &OwnerRef<'_>| owner.0 == namespace;
         let mut all = self.pods.iter().filter(|(owner, _)| is_in_namespace(owner));
@@ -70,8 +71,10 @@ impl<'a> Input<'a> {
         Some(self.follow(suspect, Some(pod)))
     }
 
-    /// Follows what an object waits for to the root cause. The search starts with pod `given` or, if it is `None`, with
-    /// the pod whose cause is the most severe.
+    /// Returns the path from an object to its root cause, by following what each object waits for.
+    ///
+    /// The search starts at the object's pod `given` or, if `given` is `None`, at the object's pod with the most severe
+    /// cause.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -100,7 +103,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the object that a pod waits for. If the pod's node is not ready, it is the node.
+    /// Returns the object that the suspect's pod waits for: its node if the node is not ready, else the object of its
+    /// first unmet dependency; `None` if it waits for none.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -109,7 +113,7 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the unready pod of a workload or Job whose cause is the most severe. If the suspect names a node, only
-    /// pods on it count.
+    /// pods on this node count.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -161,8 +165,9 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the incomplete Job of the same release. Helm creates hooks one after the other, so a Job that does not
-    /// exist yet waits for this one.
+    /// Returns another Job of the affected object's release that is not complete.
+    ///
+    /// Helm creates hooks one after the other, so a Job that does not exist yet waits for this one.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -184,8 +189,8 @@ impl<'a> Input<'a> {
 
     /// Returns why the root cause is not ready, and the objects to inspect.
     ///
-    /// A reason that is stored with the workload or Job belongs to the pod whose cause is the most severe. If the
-    /// caller chose another pod (`given`), the reason comes from that pod instead.
+    /// A reason that is stored with the workload or Job may be about another pod than `pod`. If `given` is true, the
+    /// caller asked about `pod`, so only the reason of `pod` counts.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -227,10 +232,11 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload whose pods have these labels, if the affected object's release contained it.
+/// Returns the deleted workload that had pods with these labels; `None` if the labels name another release than that of
+/// the affected object.
 ///
-/// The release's own workload must have existed: helm creates it before the pods and hooks that wait for it. Nothing is
-/// known about pods of other releases, because anyone may have created them.
+/// The caller has found no workload with these labels. In the affected object's release, it must have existed, because
+/// helm creates workloads before the pods and hooks that wait for them. In another release, it may never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

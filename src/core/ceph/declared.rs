@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
-/// The Ceph that the spec declares, as far as the operator could read it.
+/// The Ceph that the spec declares: its settings or the reason why they can't be read, its gateways, and its problems.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredCeph {
     /// The settings of the Ceph cluster, or the reason why they can't be read.
@@ -47,19 +47,19 @@ pub enum NotReady {
     /// Rook has not created an object that the cloud needs, or reports a problem.
     #[error("{0}")]
     Rook(String),
-    /// An object that osdpl did not create has the name of one that the charts mount.
+    /// An object that osdpl did not create has the name of an object that osdpl must write for the charts.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
     /// The declared Ceph is another one than the Ceph that contains the cloud's data.
     #[error(
-        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare that one, or delete the ConfigMap to start with an empty Ceph"
+        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph in use, or delete the ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
         /// The fsid of the declared Ceph.
         found: String,
         /// The fsid of the Ceph that contains the cloud's data.
         in_use: String,
-        /// The `ConfigMap` with this fsid that the charts mount: `namespace/name`.
+        /// The `ConfigMap` with the fsid `in_use`, which the charts mount: `namespace/name`.
         map: String,
     },
 }
@@ -78,8 +78,8 @@ impl DeclaredCeph {
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important reason why some release can't use the declared Ceph; `None` if it is ready for all of
-    /// them.
+    /// Returns the most important reason why some release can't use the declared Ceph; `None` if every release can use
+    /// it.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
@@ -98,11 +98,11 @@ impl DeclaredCeph {
 
     /// Returns the content of the variable `ceph` in expressions, see [`variables()`].
     ///
-    /// If the spec has an object store, it contains `ceph.rgw`:
+    /// If the spec has an object store, the variable also contains `ceph.rgw`, with these fields:
     ///
     /// * `chart`: whether the chart ceph-rgw runs the gateways
-    /// * with `chart`: `monitors`, `fsid`, and `public` if the spec contains this address
-    /// * without `chart`: the addresses `internal` and `public`
+    /// * if `chart` is true: `monitors`, `fsid`, and the address `public` if the spec contains it
+    /// * if `chart` is false: the addresses `internal` and `public`
     ///
     /// Each address has `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
@@ -114,7 +114,7 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why expressions do not have `ceph.<name>`; `None` if it is not known.
+    /// Returns the reason why expressions can't read `ceph.<name>`; `None` if the reason is not known.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -143,7 +143,7 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, read the documented one, because it contains more settings.
+    // If a Secret has the keys of both layouts, read the documented layout, because it contains more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -170,8 +170,10 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns every word of a Secret that is long enough to be a key or a large part of one. Addresses, the fsid, and
-/// names of pools and users are not secret.
+/// Returns every word of a Secret's data that may be a key: every word that is long enough for a key or a large part of
+/// one.
+///
+/// Addresses, the fsid, and names of pools and users are left out, because they are not secret.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];
@@ -182,7 +184,8 @@ fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     let texts = secret_values.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
     let words = texts.flat_map(|text| {
         let words = text.split(|c: char| c.is_whitespace() || c == ';');
-        // In Mirantis' layout, words with a colon are pools, and words that start with `client.` are users.
+        // In Mirantis' layout, a word with a colon describes a pool, and a word that starts with `client.` names a
+        // user. Neither is secret.
         let words = words.filter(|word| !word.contains(':') && !word.starts_with("client."));
         words.filter(|word| word.len() >= MIN_LENGTH).map(|word| Secret(word.to_owned())).collect::<Vec<_>>()
     });

@@ -36,8 +36,10 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// Reads the keys of one service; `None` if the Secret has none of them. If it has one, it must have all that are
-/// required.
+/// Reads the Ceph user of one service from its keys; `None` if the Secret has none of these keys.
+///
+/// If the Secret has one of them, it must have all that are required. `cinder` is Cinder's user, whose name and key
+/// Nova gets if it has none of its own.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

@@ -96,7 +96,7 @@ impl Gateway {
 
     /// Reads the gateways from `status.endpoints` of the `CephObjectStore` `store`.
     ///
-    /// Unencrypted endpoints are preferred, because the cloud's services do not trust Rook's CA.
+    /// An unencrypted endpoint comes before an encrypted one, because the cloud's services do not trust Rook's CA.
     ///
     /// # Errors
     /// If Rook reports no endpoint yet, or one that is not a URL.
@@ -169,7 +169,7 @@ impl Gateway {
     }
 }
 
-/// The key of a Secret's data under which the key of `client.bootstrap-rgw` is stored.
+/// The key under which the Secret that describes Ceph contains the cephx key of `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
 /// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
 /// `secrets.keyrings.rgw`.

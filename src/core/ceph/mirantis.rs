@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers that this layout has. Cinder's user also makes backups, in its pool with the role `backup`.
+/// The consumers that have a key of their own in this layout. Cinder's user also makes backups, in its pool with the
+/// role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads a Secret in Mirantis' layout.

@@ -9,14 +9,14 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a user's key, of the type that the charts' own Jobs give to such a Secret.
+    /// A Secret with a user's key, of the same type as the Secrets that the charts' own Jobs write.
     Secret,
     /// A Secret of type `Opaque`.
     Opaque,
 }
 
 impl Kind {
-    /// Returns the name of the kind in Kubernetes: `ConfigMap` or `Secret`.
+    /// Returns the name that Kubernetes has for the kind: `ConfigMap` or `Secret`.
     pub fn name(self) -> &'static str {
         if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
     }
@@ -31,14 +31,14 @@ pub struct Object {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The data of the object as text, before base64; empty if only the name matters.
+    /// The data of the object as plain text, not base64; empty if the caller needs only the object's name.
     pub data: BTreeMap<String, String>,
 }
 
 impl Object {
-    /// Returns an error if the existing object contains the fsid of another Ceph than this one.
+    /// Returns an error if the existing object of this name contains the fsid of another Ceph than `self`; else `None`.
     ///
-    /// If the charts switched to the declared Ceph, the cloud would lose access to all its data.
+    /// If the charts switched to the Ceph of `self`, the cloud would lose access to all its data.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -47,11 +47,11 @@ impl Object {
         (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether an object that someone else created has equivalent data, so that the operator may keep it in an adopted
-    /// cloud.
+    /// Whether the data of an object that someone else created is equivalent, so that the operator may keep this object
+    /// in an adopted cloud.
     ///
-    /// In the Secrets that upstream's Jobs write, charts read only `key`. Only nova's pods need the keyring file, which
-    /// osdpl adds.
+    /// Only the `key` of a Secret matters, because charts read nothing else from the Secrets that upstream's Jobs
+    /// write. Nova's Secret is never equivalent, because nova's pods need the keyring file, which only osdpl writes.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Object {
     }
 }
 
-/// Returns the releases whose pods mount the key of a consumer.
+/// Returns the catalogue's names of the releases whose pods mount the key of a consumer's user.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -100,8 +100,8 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 
 /// Returns every object that the desired releases mount, in the namespace of each release.
 ///
-/// `releases` maps the catalogue's names of releases to namespaces. The catalogue has no releases for some consumers.
-/// Their objects are created in `namespace`, that of the resource, for charts that a person installs.
+/// `releases` maps the catalogue's names of the releases to their namespaces. The objects of manila and gnocchi are
+/// always created in `namespace`, too, that of the resource, for charts that a person installs there.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -123,7 +123,8 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
 
 /// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects, without data.
 ///
-/// The operator must not revert or delete them. `releases` maps the catalogue's names of releases to namespaces.
+/// The Jobs write these Secrets if they get the key of `client.admin`. The operator must not revert or delete them.
+/// `releases` maps the catalogue's names of the releases to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -137,9 +138,9 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns the objects that releases mount or, with other values, could mount, without data.
+/// Returns the objects that these releases mount, or would mount with other values. The objects have no data.
 ///
-/// `releases` maps the catalogue's names of releases to namespaces.
+/// `releases` maps the catalogue's names of the releases to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
@@ -169,10 +170,10 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
 /// The catalogue's names of the releases that may mount objects of Ceph.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Objects by kind, namespace and name, so that each is created once.
+/// Maps kind, namespace and name to the object, so that several releases in one namespace get one object.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
-/// Adds the `ConfigMap` with `ceph.conf` and a Secret in one namespace.
+/// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.
 fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static str, BTreeMap<String, String>)) {
     let conf = BTreeMap::from([("ceph.conf".to_owned(), ceph.configuration())]);
     for (kind, (name, data)) in [(Kind::ConfigMap, (CONFIG_MAP, conf)), (Kind::Secret, secret)] {

@@ -1,8 +1,8 @@
-//! Errors of a Secret that describes a Ceph. The messages never quote its values.
+//! Errors in a Secret that describes a Ceph. The messages never quote the Secret's values.
 
 use std::collections::BTreeMap;
 
-/// The reason why a Secret does not describe a Ceph cluster, without values of the Secret.
+/// The reason why a Secret does not describe a Ceph cluster. It quotes no value of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {error}")]
 pub struct SecretError {

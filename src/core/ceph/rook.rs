@@ -46,7 +46,7 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool, under which the feature contains the pool's settings.
+    /// Returns the name of the consumer's pool in Rook, which is also the key of the pool's settings in the feature.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -82,7 +82,8 @@ impl RookSettings {
         format!("rook-ceph-client-{user}")
     }
 
-    /// Returns the pools, file systems and users to request for these consumers; none if the charts create them.
+    /// Returns the pools, file systems and users that osdpl requests from Rook for these consumers; none if the charts
+    /// create them.
     pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
         if self.admin {
             return Vec::new();
@@ -126,7 +127,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers of these releases, which are given by their names in the catalogue.
+/// Returns the consumers that run in these releases. `releases` are names in the catalogue.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -139,7 +140,7 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
     releases.flat_map(of).collect()
 }
 
-/// Returns the name of a consumer's Ceph user. Nova has cinder's user.
+/// Returns the name of a consumer's Ceph user. Nova shares Cinder's user.
 pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
@@ -151,7 +152,7 @@ fn filesystem(pool: &Value) -> Value {
     let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
     json!({
         "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
-        // If someone deletes the object, Ceph keeps the data.
+        // If someone deletes the CephFilesystem, Ceph keeps the data.
         "preserveFilesystemOnDelete": true,
     })
 }

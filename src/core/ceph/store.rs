@@ -25,8 +25,8 @@ pub struct Keystone {
 ///
 /// It is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The project of the user [`KEYSTONE_USER`], and the domain of both, by upstream's defaults. Rook requires that user
-/// and project have the same domain.
+/// The name of the project of the user [`KEYSTONE_USER`], which upstream also uses as the name of the domain of both.
+/// Rook requires that user and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
@@ -39,17 +39,18 @@ impl ObjectStore {
         self.feature.get(key)?.as_str()
     }
 
-    /// Returns the name of the `CephObjectStore`, to which osdpl adds the settings.
+    /// Returns the name of the `CephObjectStore` to which osdpl adds the settings for Keystone.
     pub fn name(&self) -> &str {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the address of the gateways for users; `None` if it is the one that Ceph's description contains.
+    /// Returns the gateways' address for users that the spec sets; `None` if the address in Ceph's description applies.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the address at which the gateways reach Keystone; `None` if it is the cloud's own.
+    /// Returns Keystone's address for the gateways that the spec sets; `None` if osdpl derives the address from the
+    /// cloud.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -76,7 +77,7 @@ impl ObjectStore {
             ("OS_USER_DOMAIN_NAME", PROJECT),
             ("rgw_keystone_accepted_roles", &roles),
         ];
-        // Rook reads the CA with which gateways verify Keystone from this key.
+        // Rook reads from the key `cabundle` the CA with which gateways verify Keystone's certificate.
         let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
         let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
         let data: BTreeMap<String, String> = data.collect();
@@ -97,8 +98,8 @@ impl ObjectStore {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // The URL of Swift in Keystone's catalogue contains the account. Public containers work only with the
-            // account in the URL.
+            // Gateways must accept the account in Swift's URL: Keystone's catalogue has it there, and public containers
+            // work only with it.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {

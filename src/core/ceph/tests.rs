@@ -47,7 +47,7 @@ fn old() -> Data {
     ])
 }
 
-/// Returns the objects that charts mount, each with the key and the user in it.
+/// Returns each object that charts mount as text: the `ConfigMap` with its keys, a Secret with its user.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };

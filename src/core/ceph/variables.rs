@@ -9,8 +9,9 @@ use osdpl_values::{Values, digest};
 ///
 /// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes with the objects that the consumer's
 ///   pods mount.
-/// * `ceph.nova.own` is whether nova's user differs from the user for volumes.
-/// * `ceph.libvirt` has `user`, `secret` and `digest`.
+/// * `ceph.nova.own` is whether Nova's user differs from the user for volumes.
+/// * `ceph.libvirt` has `user` and `secret`: the user for volumes and the Secret with its key. Its `digest` changes
+///   with each key that libvirt uses.
 /// * If the charts create pools and users themselves, there is no `ceph.libvirt`. Instead there are
 ///   `ceph.admin.digest`, and `replicas` of each consumer.
 pub fn variables(ceph: &Ceph) -> Values {
@@ -36,7 +37,7 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // The digest for libvirt contains only keys. Libvirt reads no ceph.conf, because nova passes the monitors with
+        // The digest for libvirt covers only keys. Libvirt reads no ceph.conf, because Nova passes the monitors with
         // each disk.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
@@ -65,7 +66,8 @@ pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Consumer {
-    /// Returns the consumer whose user has this name below `ceph` in expressions; nova for `libvirt`.
+    /// Returns the consumer whose settings expressions read as `ceph.<name>`: Nova for `libvirt`, `None` for an unknown
+    /// name.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

@@ -6,7 +6,7 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// The pods of one component, and how many database connections each of them may open.
+/// The pods of one component, and what determines how many database connections each of them may open.
 ///
 /// All pods together open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`)
 /// connections.
@@ -14,7 +14,7 @@ use osdpl_values::Path;
 pub struct ConnectionPool {
     /// The release whose values the following paths refer to.
     pub release: String,
-    /// The path of the number of pods. If it has no value, there is 1 pod.
+    /// The path of the number of pods. If the release's values have nothing there, there is 1 pod.
     pub pods: Path,
     /// The paths of the number of worker processes per pod. The first path with a value wins. The value is a number, or
     /// a text that contains `processes=` and the number.

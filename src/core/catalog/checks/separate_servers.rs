@@ -18,10 +18,10 @@ pub struct SeparateServers {
     pub replicas: Path,
     /// Why an even number of servers is a mistake. It ends the sentence `an even number of database servers …`.
     pub even: String,
-    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, it is `labels.` and the last
-    /// key of `replicas`.
+    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.` and the
+    /// last key of `replicas`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; that of the control plane if `None`.
+    /// The key of the node label that the chart selects by default; `None` for the label of the control plane.
     pub node: Option<String>,
 }
 

@@ -17,8 +17,8 @@ pub struct SharedClaim {
     pub class: Path,
     /// The path of a boolean. If its value is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
-    /// The condition under which several nodes mount the claim, with the variables of [`super::Rule`]; always if
-    /// `None`.
+    /// The condition under which several nodes mount the claim; always if `None`. It reads the same variables as the
+    /// condition of a [`super::Rule`].
     pub when: Option<Expression>,
 }
 

@@ -17,14 +17,14 @@ pub struct Service {
     pub service: String,
     /// A one-line description of the service, for people.
     pub description: String,
-    /// The group of the service. Values can be set for all releases of a group.
+    /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
     /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// How pods reach the service outside of the cluster; unset if the service can't be external.
+    /// How pods reach the service if it runs outside of the cluster; unset if it can't run there.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -43,11 +43,11 @@ pub enum Group {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Release {
-    /// The name of the chart; that of the release if unset.
+    /// The name of the chart; unset if the chart has the release's name.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The default namespace, for charts that are not part of OpenStack (cert-manager, rook-ceph); that of the custom
-    /// resource if unset. A namespace in the spec takes precedence.
+    /// The default namespace of a release whose chart is not part of OpenStack (cert-manager, rook-ceph); the custom
+    /// resource's namespace if unset. A namespace in the spec takes precedence.
     #[serde(default)]
     pub namespace: Option<String>,
     /// A CEL condition over the features under which the release is part of the service; always if unset.
@@ -62,9 +62,9 @@ pub struct Release {
     /// operator can't run helm for all releases at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which the release does not work. The operator may install them in any order, because the pods
-    /// of both sides may wait for each other. The services that provide them become part of the cloud. If the spec
-    /// disables such a service, osdpl warns.
+    /// Components without which the release does not work. The operator may install the release before or after them,
+    /// because the pods of both sides may wait for each other. The services that provide them become part of the cloud.
+    /// If the spec disables such a service, osdpl warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
     /// The components that the release provides: maps `application/component` to the kind of the workload.
@@ -81,7 +81,8 @@ pub struct Release {
     /// cloud reports the result of the last run.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// The nodes that the API of the release lists as hypervisors (Nova); unset for other releases.
+    /// How the operator finds the nodes that the API of the release lists as hypervisors; unset for releases other than
+    /// nova.
     #[serde(default)]
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
@@ -95,8 +96,7 @@ pub struct Release {
     pub plain_jobs: Vec<String>,
     /// The `ConfigMap`, in the release's namespace, in which a Job of the release records what it created.
     ///
-    /// Expressions read each key of its data as the text `facts.<release>.<key>`. Before the Job has recorded a key,
-    /// expressions do not have it.
+    /// Expressions read each key of its data as the text `facts.<release>.<key>`, once the Job has recorded the key.
     #[serde(default)]
     pub facts: Option<String>,
     /// Secrets that helm leaves behind on uninstall, because upstream's charts create them in hooks with
@@ -113,14 +113,13 @@ pub struct Release {
     /// Whether helm 4 uses server-side apply (`--server-side`).
     #[serde(default = "default_server_side")]
     pub server_side: bool,
-    /// The values that the release always gets, below all fragments.
+    /// The values that the release always gets. All fragments override them.
     #[serde(default)]
     pub values: Values,
-    /// Paths whose default in the chart is removed.
+    /// The paths at which osdpl removes the chart's default.
     #[serde(default)]
     pub unset: Vec<String>,
     /// Further values of this release, such as fixes of chart errors, each with a reason and an optional condition.
-    /// They may not contain `releases` and `every`.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
 }
@@ -132,7 +131,8 @@ pub struct Hosts {
     /// The component whose pods run on the hypervisors: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The `CronJob` that registers new hosts. The operator also runs it at once when a new node has joined.
+    /// The name of the `CronJob` that registers new hosts. When a new node has joined the cluster, the operator runs it
+    /// at once.
     pub discovered_by: String,
 }
 
@@ -163,8 +163,8 @@ pub struct Endpoint {
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone's. The operator then also reads its versions and, as the administrator, its
-    /// catalogue.
+    /// Whether the API is Keystone's. The operator then also reads Keystone's versions and, as the administrator, its
+    /// service catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -200,11 +200,11 @@ pub struct Need {
 /// The kind of the workload that runs the pods of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum WorkloadKind {
-    /// apps/v1 Deployment.
+    /// A Deployment (`apps/v1`).
     Deployment,
-    /// apps/v1 `StatefulSet`.
+    /// A `StatefulSet` (`apps/v1`).
     StatefulSet,
-    /// apps/v1 `DaemonSet`. It runs only on nodes with the label that its chart selects.
+    /// A `DaemonSet` (`apps/v1`). It runs only on nodes with the label that its chart selects.
     DaemonSet,
 }
 
@@ -227,15 +227,16 @@ pub struct DaemonSet {
 
 /// The format in which a chart accepts values for some nodes.
 ///
-/// helm-toolkit implements them as `daemonset_overrides` (`Conf`) and `daemonset_overrides_root` (`Root`).
+/// helm-toolkit implements the formats in its templates `daemonset_overrides` (`Conf`) and `daemonset_overrides_root`
+/// (`Root`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: only values below `conf`. If several entries match a node
-    /// by label, the last one wins; an entry by the node's name wins over all of them.
+    /// The form `conf.overrides.<chart>_<daemonset>.{labels,hosts}`, for values below `conf` only. If several entries
+    /// match a node by label, the last one wins; an entry by the node's name wins over all of them.
     Conf,
-    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value. A node that matches two entries runs
-    /// no pod of the `DaemonSet` at all.
+    /// The form `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`, for any value. On a node that matches
+    /// two entries, no pod of the `DaemonSet` runs at all.
     Root,
 }
 
@@ -268,10 +269,11 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Letters and digits only, because upstream's scripts do not expect escaped characters when they split URIs.
+    /// Random letters and digits only, because upstream's scripts do not expect escaped characters when they split
+    /// URIs.
     #[default]
     Password,
-    /// Hexadecimal digits.
+    /// Random hexadecimal digits.
     Hex,
     /// A random UUID.
     Uuid,
@@ -283,7 +285,8 @@ pub enum CredentialKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
-    /// The name of the Service that upstream's pods wait for. The operator creates it for the external address.
+    /// The name of the Service that upstream's pods wait for. The operator creates the Service for the external
+    /// address.
     pub service: String,
     /// The name of the Service's port.
     pub port_name: String,

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The text of a key that templates read and that has no default in `values.yaml`.
+/// The word in a key tree for a key without a default in `values.yaml` that the chart's templates read.
 pub const READ_MARKER: &str = "read";
 
-/// The key of a map whose presence means: templates may read any key of this map.
+/// The key that a key tree adds to a map if the chart's templates may read any key of the map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.
@@ -27,7 +27,8 @@ pub enum KeyType {
     Null,
 }
 
-/// The character before a default that is a short string, which distinguishes it from the name of a type.
+/// The character that a key tree puts before a default that is a short string, to distinguish it from the name of a
+/// type.
 pub const TEXT_PREFIX: char = '=';
 
 /// The maximum length of a default that is stored in a tree, in characters.

@@ -56,12 +56,12 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
     }
 }
 
-/// Returns the description of the field `explained` (in the notation of `kubectl explain`). `above` is the path of
-/// `schema` itself.
+/// Returns the description that `schema` contains for a field. `explained` is the path of the field in the notation of
+/// `kubectl explain`, and `above` the path of `schema` itself.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains no indexes and no keys of maps. Items of a list and entries of a map share the description
-    // of the list or map.
+    // `explained` contains no indexes of lists and no keys of maps. So go on to the items of a list or the entries of a
+    // map; if they have no description, that of the list or map applies.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -141,7 +141,7 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// Returns a value as written, or `this value` if it is too long to quote.
+/// Returns a value as written, or `this value` for a list, a map, and a text that is long or has several lines.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),

@@ -20,7 +20,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the status of a `CephCluster` from the object. Missing fields become empty texts.
+    /// Reads the status of a `CephCluster` from the object. A missing field becomes an empty text, a missing fsid
+    /// `None`.
     pub fn from_object(namespace: &str, name: &str, object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
@@ -33,8 +34,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the reason why the cluster does not work; `None` if it does. Settings that were read before are still
-    /// valid.
+    /// Returns the problem that the status shows; `None` if there is none. Settings that osdpl can read from Rook are
+    /// valid despite the problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
@@ -53,7 +54,7 @@ impl Cluster {
 /// Returns the `CephCluster` of a namespace, with its fsid. Rook supports only one cluster per namespace.
 ///
 /// # Errors
-/// If there is no cluster, or Rook does not report its fsid yet.
+/// If the clusters can't be read, if there is none, or if Rook does not report the fsid yet.
 pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
     let clusters = clusters.map_err(NotReady::Rook)?;
     let none = || {

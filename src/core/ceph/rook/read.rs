@@ -12,9 +12,9 @@ type Data = BTreeMap<String, Vec<u8>>;
 impl RookSettings {
     /// Reads the settings of a Ceph from Rook's objects.
     ///
-    /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of [`ENDPOINTS`] and of Rook's
-    /// Secrets by the object's name: the Secret of each user or, if the charts get the key of `client.admin`,
-    /// [`MONITORS`]. Each object can be an error instead.
+    /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of an object by its name, or the
+    /// reason why the object can't be read. The objects are [`ENDPOINTS`] and either the Secret of each user or, if the
+    /// charts get the key of `client.admin`, [`MONITORS`].
     ///
     /// Returns the settings, or the reason why they are not ready or malformed, and the `CephCluster` if it is known.
     pub fn read(

@@ -46,7 +46,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads Rook's objects. `change` names one that does not exist (`None`) or contains only this key and value.
+/// Reads the settings from Rook's objects. `change` names an object that does not exist (`None`) or that contains only
+/// this key and value.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -129,7 +130,10 @@ fn reads_the_admin_key_only_on_request() {
     );
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
     assert!(!values.contains_key("libvirt"), "the charts create the users, so osdpl does not know the key for libvirt");
-    assert_ne!(values["admin"]["digest"], glance["digest"], "glance does not mount the admin's key");
+    assert_ne!(
+        values["admin"]["digest"], glance["digest"],
+        "glance's digest does not depend on the admin's key, which glance does not mount"
+    );
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
     let written: Vec<String> = desired_objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
     assert_eq!(written, ["ConfigMap openstack/ceph-etc", "Secret openstack/pvc-ceph-client-key"]);
