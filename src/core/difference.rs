@@ -75,7 +75,7 @@ impl fmt::Display for Effect {
             Self::Changed => formatter.write_str("changes"),
             Self::RestartsPods => formatter.write_str("changes, and its pods restart"),
             Self::RestartsPodsOnDelete => {
-                formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
+                formatter.write_str("changes, and its pods restart when someone deletes them (updateStrategy OnDelete)")
             }
             Self::RunsAgain => formatter.write_str("runs again, changed"),
             Self::Recreated { fields, pods: _ } => {

@@ -114,7 +114,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If someone scaled the workload to 0, `managedFields` names no writer.
+    // `managedFields` names no writer if someone scaled the workload to 0 or removed the field, so the message names
+    // both.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -1,4 +1,4 @@
-//! The certificates that services of a cloud read from Secrets.
+//! Determines the certificates that services of a cloud read from Secrets.
 
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-/// Evaluates the expression of a feature that lists its Secrets with certificates.
+/// Returns the Secrets with certificates that the expression of a feature lists.
 fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;

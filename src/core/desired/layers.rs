@@ -1,4 +1,4 @@
-//! The layers of values of one release, low to high.
+//! Builds the layers of values of one release, low to high.
 
 use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
@@ -28,7 +28,7 @@ pub(super) struct Source<'a> {
 pub(super) struct Stack {
     /// The available layers, from low to high.
     pub layers: Vec<Layer>,
-    /// Why osdpl can't run helm for the release.
+    /// Why osdpl can't run helm for the release; empty if it can.
     pub problems: Vec<Finding>,
     /// Whether all layers are available. A wrong `unset` is a problem that leaves no layer out, so osdpl still checks
     /// the values.

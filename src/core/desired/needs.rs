@@ -1,5 +1,5 @@
-//! The dependencies of a release: the components that must be available before osdpl installs it, and the releases that
-//! its pods wait for.
+//! Determines the dependencies of a release: the components that must be available before osdpl installs it, and the
+//! releases that its pods wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The order in which osdpl starts helm if not all releases can start at once: the release with the longest chain of
-//! dependents is first.
+//! Computes the order in which osdpl starts helm if not all releases can start at once: the release with the longest
+//! chain of dependents is first.
 
 use std::collections::BTreeMap;
 

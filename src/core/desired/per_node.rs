@@ -160,9 +160,9 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
 
 /// The part of an entry of `spec.nodes.overrides` that a problem is about.
 enum Subject {
-    /// The value at this path of the entry's values.
+    /// The problem is about the value at this path of the entry's values.
     Value(Path),
-    /// The entry's selection of nodes.
+    /// The problem is about the nodes that the entry selects.
     Nodes,
 }
 

@@ -79,13 +79,13 @@ fn resolve_all(
     result
 }
 
-/// One release after its layers were merged.
+/// A release after osdpl has merged its layers.
 struct Merged {
     /// The layers of the release; may be empty if the caller did not ask for layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// Why osdpl can't run helm for the release.
+    /// Why osdpl can't run helm for the release; empty if it can.
     problems: Vec<Finding>,
     /// Whether all layers are available. If one is missing, the release has no values.
     is_complete: bool,

@@ -1,4 +1,4 @@
-//! Checks of `spec.nodes.roles` that need no cluster: unknown names and invalid labels.
+//! Checks `spec.nodes.roles` for mistakes that show without a cluster: unknown names and invalid labels.
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeSelector, OpenStackDeploymentSpec, RoleNodes};

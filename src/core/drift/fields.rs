@@ -24,7 +24,7 @@ pub struct OwnedFields {
     pub paths: Vec<String>,
     /// The number of all owned fields; `paths` may have fewer.
     pub count: usize,
-    /// The hashes of the paths of all owned fields, with `[]` for any item of a list.
+    /// The hashes of the paths of all owned fields. In these paths `[]` stands for every item of a list.
     pub hashes: Vec<PathHash>,
 }
 
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// Visits a node of a `FieldsV1` tree and all nodes below it.
+/// The visitor of a node in a `FieldsV1` tree and of all nodes below it.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,

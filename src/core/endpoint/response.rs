@@ -11,7 +11,7 @@ pub enum ProbeResponse {
         code: u16,
         /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body of the response, cut off at a limit.
+        /// The body of the response, of which the probe reads only up to a maximum size.
         body: Vec<u8>,
         /// The token from the response header, if Keystone sent one.
         token: Option<Token>,

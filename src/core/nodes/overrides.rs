@@ -61,7 +61,7 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
             }
             let count = missing.len();
             format!(
-                "no node has the name {} in its label {HOSTNAME}; correct it, or take it out",
+                "no node has the name {} in its label {HOSTNAME}; correct the name, or take it out",
                 format_names(missing, count)
             )
         }

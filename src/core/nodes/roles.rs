@@ -62,9 +62,9 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
     let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
-        ([], Some(selector)) if !fits(selector) => {
-            warning("its selector matches no node; correct it, or label the nodes that should have the role".into())
-        }
+        ([], Some(selector)) if !fits(selector) => warning(
+            "its selector matches no node; correct the selector, or label the nodes that should have the role".into(),
+        ),
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
@@ -83,8 +83,8 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
 
 /// Returns the labels that the operator must own on a node.
 ///
-/// With a warning it leaves out a label to which another writer gave another value. If roles want different values for
-/// a label, the operator keeps its present value of the label, if any.
+/// A label to which another writer gave another value is left out, with a warning. If roles want different values for a
+/// label, the operator warns and keeps the value that it has set, if one of the roles wants this value.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {

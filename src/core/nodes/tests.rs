@@ -112,7 +112,7 @@ fn warns_about_names_and_selectors_without_nodes() {
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector matches no node; correct it, or label the nodes that should have the role",
+            "its selector matches no node; correct the selector, or label the nodes that should have the role",
         ),
     ];
     for (role, expected) in cases {
@@ -171,7 +171,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("front", &rack, &named("b"), None),
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
-        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct it, or take it out".to_owned())),
+        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct the name, or take it out".to_owned())),
         ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {

@@ -1,4 +1,4 @@
-//! Checks of `spec.nodes.overrides` that need neither merged values nor a cluster.
+//! Checks `spec.nodes.overrides`, as far as this needs neither merged values nor a cluster.
 
 use std::collections::BTreeMap;
 
