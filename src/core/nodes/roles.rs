@@ -117,7 +117,7 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
 /// caller replaces `{nodes}`.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, remove it: kubectl label node <node> {key}-"
+        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, remove the label: kubectl label node <node> {key}-"
     )
 }
 

@@ -77,7 +77,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
-    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", remove it: kubectl label node <node> x-";
+    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", remove the label: kubectl label node <node> x-";
     let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
     let cases = [
         (
