@@ -1,8 +1,8 @@
-//! Build script: writes the catalogue's files into a Rust table. Each entry has the compressed text of a file and its
-//! parsed content as JSON.
+//! Writes the catalogue's files into a Rust table when Cargo builds the crate.
 //!
-//! The table has JSON, because parsing YAML takes several times as long and dominated the time to load the catalogue.
-//! The texts are compressed, because they take 2.4 MB and osdpl reads few of them.
+//! Each entry has the compressed text of a file and its parsed content as JSON. Parsing YAML takes several times as
+//! long as parsing JSON, and would take most of the time to load the catalogue. The texts are compressed, because they
+//! take 2.4 MB and osdpl reads few of them.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -63,7 +63,7 @@ fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// Converts the YAML of a catalogue file to JSON; `None` if the file is JSON already.
+/// Returns the content of a catalogue file as JSON; `None` if the file is JSON already.
 fn json(name: &str, text: &str) -> Result<Option<String>, Box<dyn Error>> {
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(None);

@@ -1,9 +1,8 @@
-//! Credentials: which credentials a cloud needs, where they are in the values of releases, and how osdpl generates
-//! them.
+//! Determines which credentials a cloud needs and where they are in the values of releases, and generates credentials.
 //!
-//! Pure module (no I/O); randomness is an argument. osdpl takes a credential from the first of these that has it: a
-//! Secret that the user names, osdpl's own Secret, the recorded values of an installed release. Only if none has it,
-//! osdpl generates the credential, once.
+//! Pure module (no I/O); the caller passes the source of random bytes. osdpl takes a credential from the first of these
+//! that has it: a Secret that the user names, osdpl's own Secret, the recorded values of an installed release. Only if
+//! none has it, osdpl generates the credential, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,7 +17,7 @@ use osdpl_values::{Path, Values, get};
 /// The identity of a credential: the service that owns it, and its name in that service.
 pub type Name = (String, String);
 
-/// Returns every credential that the selected services own or their releases use, with the recipe to generate it.
+/// Returns the credentials that the selected services own or their releases use, each with the recipe to generate it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -42,17 +41,17 @@ fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
     names.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
 }
 
-/// Returns the Secret that the user names for a credential.
+/// Returns the Secret and key that the user names in the spec for a credential; `None` if osdpl generates it.
 pub fn user_secret<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
     spec.services.get(service)?.credentials.get(name)
 }
 
-/// Returns the name of osdpl's Secret with the credentials of a service.
+/// Returns the name of the Secret in which osdpl stores the generated credentials of a service.
 pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of osdpl that someone edited. osdpl restored the credentials with which the releases run.
+/// A Secret of osdpl that someone edited, and in which osdpl restored the credentials that the releases use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The service that owns the credentials.
@@ -68,31 +67,31 @@ impl std::fmt::Display for RestoredSecret {
         let Self { service, secret, keys } = self;
         write!(
             formatter,
-            "Secret {secret} was edited, but releases run with other values: {} restored; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
+            "someone edited Secret {secret}, but releases run with the former values, so osdpl restored {}; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
             keys.join(", ")
         )
     }
 }
 
-/// Returns the paths at which a release's values consist of only this credential. From these paths osdpl can read it
-/// back.
+/// Returns the paths at which the values of a release are exactly this credential, so that osdpl can read it back from
+/// there.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// Reads a credential from the values in the release's helm record.
+/// Reads a credential from the values in a release's helm record; `None` if they do not contain it.
 pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     find_credential_paths(catalog, release, name)
         .iter()
         .find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
-/// Generates a credential; `random` fills a buffer with random bytes.
+/// Generates a credential by its recipe; `random` fills a buffer with random bytes.
 ///
 /// # Errors
-/// Fails if `random` fails, with its error.
+/// Returns the error of `random` if it fails.
 pub fn generate_credential<E>(
     recipe: &file::Credential,
     mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -121,8 +120,9 @@ pub fn generate_credential<E>(
     }
 }
 
-/// Generates a password of `[A-Za-z0-9]` that starts with a letter. Random bytes from 248 (4 · 62) on are dropped, so
-/// that all 62 characters are equally likely.
+/// Generates a password of `[A-Za-z0-9]` that starts with a letter.
+///
+/// It drops random bytes from 248 (4 · 62) on, so that all 62 characters are equally likely.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);

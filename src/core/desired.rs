@@ -1,10 +1,12 @@
-//! The desired state: [`select`] determines the services, features and releases of a spec. [`resolve`] merges the
-//! layers into the values of each release.
+//! Computes the desired state of a cloud from its spec, the catalogue and the facts.
+//!
+//! [`select`] determines the services, features and releases of a spec. [`resolve`] merges the layers into the values
+//! of each release.
 //!
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
 //! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
-//! 3. the features; then `spec.images`, which rewrites the images that the layers below it set
+//! 3. the features; then `spec.images`, which rewrites the images that the chart and the layers before it name
 //! 4. `spec.common`: the values for all charts, then those for the release's group
 //! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands
@@ -57,7 +59,7 @@ use crate::observed::{ClusterInfo, ReleaseKey};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
-/// The services, features and releases that a spec selects. No release has values yet.
+/// The services, features and releases that a spec selects, before [`resolve`] computes the values of the releases.
 #[derive(Debug)]
 pub struct Selection {
     /// The name of the OpenStackDeployment.
@@ -66,24 +68,24 @@ pub struct Selection {
     pub namespace: String,
     /// The settings of all features: the catalogue's defaults, overridden by the presets, overridden by the spec.
     pub features: Values,
-    /// The fields of features that name a key of a Secret, each with the Secret and the key.
+    /// The fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
     pub secrets: Vec<SecretField>,
-    /// The certificates that the cloud reads from Secrets; empty if the spec is refused.
+    /// The certificates that the cloud reads from Secrets; empty if osdpl refuses the spec.
     pub certificates: Vec<Certificate>,
     /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
     /// The enabled services that run outside of the cluster, each with its host and the Service under which osdpl
     /// publishes it.
     pub external: BTreeMap<String, ExternalService>,
-    /// The desired releases by catalogue name, each with its namespace and helm's name.
+    /// The desired releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
     /// The findings about the spec; osdpl refuses the spec if one of them is a [`Level::Error`].
     pub findings: Vec<Finding>,
-    /// The variables that CEL expressions of the catalogue can use, without credentials.
+    /// The variables of the catalogue's CEL expressions, without credentials and other facts, which [`resolve`] adds.
     pub scope: Scope<'static>,
 }
 
-/// A service that runs outside of the cluster; pods reach it through a Service that osdpl creates.
+/// A service that runs outside of the cluster, and the Service through which pods reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalService {
     /// The name of the Service that osdpl creates and that pods wait for.
@@ -99,7 +101,8 @@ pub struct ExternalService {
 }
 
 impl Selection {
-    /// Returns Ceph's object store if the features ask for one and the release `ceph-rgw` is part of the cloud.
+    /// Returns the spec's settings of Ceph's object store, if the features enable one and the cloud has the release
+    /// `ceph-rgw`.
     pub fn object_store(&self) -> Option<ObjectStore> {
         let storage = self.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
         ObjectStore::from_feature(&storage["ceph"]).filter(|_| self.releases.contains_key("ceph-rgw"))
@@ -116,36 +119,38 @@ impl Selection {
 pub struct Facts {
     /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// What is known about the Ceph cluster that the spec declares; `None` if it declares none.
+    /// What the operator could read about the Ceph that the cloud uses; `None` if the cloud uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The contents of the Secrets and ConfigMaps that `valuesFrom` names, by kind, name and key, or the reason why
-    /// they can't be read.
+    /// The values from the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read them; by
+    /// kind, name and key.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The contents of the Secrets that features name, by name and key, or the reason why they can't be read.
+    /// The texts from the Secrets that features name, or the reason why osdpl can't read them; by the names of Secret
+    /// and key.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that Jobs of releases have stored in ConfigMaps, by release, or the reason why they can't be read.
+    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read them; by release.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// Why a credential is not available and what to do, by service and credential name.
+    /// For each credential that is not available, the reason and what the user must do; by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
-    /// Why a change of an installed release that the spec requests is impossible, such as another name; by release.
+    /// The releases for which osdpl refuses the name or namespace that the spec requests, each with the reason; by
+    /// catalogue name.
     pub refused: BTreeMap<String, Blocked>,
     /// The chart of each release, or the reason why it is not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The storage classes of the volume claims that releases already have; they override `spec.storageClass`.
+    /// The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these
+    /// releases.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that checks of the spec need. No value depends on them.
+    /// The properties of the cluster that only checks of the spec need: the values of releases do not depend on them.
     pub cluster_info: ClusterInfo,
     /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
 }
 
-/// Why the contents of a Secret or ConfigMap are not available.
+/// Why osdpl has no contents of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The API server reports that the object, or the key in it, does not exist. A reference with `optional: true`
-    /// tolerates this.
+    /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this.
     Missing(String),
-    /// The object can't be read or parsed. It may exist, so even a reference with `optional: true` does not tolerate
+    /// osdpl can't read or parse the object. It may exist, so even a reference with `optional: true` does not tolerate
     /// this.
     Unusable(String),
 }
@@ -187,11 +192,11 @@ pub struct Blocked {
 pub struct Desired {
     /// The desired releases, by catalogue name.
     pub releases: BTreeMap<String, DesiredRelease>,
-    /// The findings about the spec, including those that merging the values revealed.
+    /// All findings about the spec, also those that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
 }
 
-/// A desired release: what osdpl passes to helm, and what it needs to know about the release's objects.
+/// A desired release: what osdpl passes to helm, and what osdpl needs to know about the release's objects.
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// The namespace and name of the helm release.
@@ -200,30 +205,31 @@ pub struct DesiredRelease {
     pub chart: String,
     /// The service that the release belongs to.
     pub service: String,
-    /// The group of the release; the values in `spec.common` for this group apply to it.
+    /// The group of the release, which decides which values of `spec.common` the release gets.
     pub group: Group,
     /// The merged values that helm gets; they contain secrets.
     pub values: Values,
-    /// The paths of secrets in the values, which osdpl never shows.
+    /// The paths at which the values contain a secret. osdpl never shows these values.
     pub secret: Vec<Path>,
     /// The paths that any layer marks as secret, even if a later layer overrides the secret. The values of an earlier
     /// revision may still contain the secret there.
     pub marked: Vec<Path>,
-    /// The digest of everything that osdpl passes to helm: chart, values and flags; 63 hexadecimal digits.
+    /// The digest of everything that osdpl passes to helm: chart, values, name and flags; 63 hexadecimal digits.
     pub inputs: String,
     /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
     pub catalog: String,
     /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
     pub images: String,
-    /// The digest of the settings that running instances depend on, if any. An upgrade that changes the digest waits
-    /// for approval.
+    /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names none. An
+    /// upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// How the release's `DaemonSets` are split by node; `None` if the chart can't split them. An upgrade that changes
-    /// the split recreates their pods, so it waits for approval.
+    /// How the values split the release's `DaemonSets` by node; `None` if the chart can't split them. An upgrade that
+    /// changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
-    /// The catalogue names of the other desired releases that this release's pods wait for after helm started.
+    /// The other desired releases, by catalogue name, that the pods of this release wait for. osdpl starts helm without
+    /// waiting for them.
     pub waits_for: BTreeSet<String>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -246,7 +252,8 @@ pub struct DesiredRelease {
     pub fingerprint: Option<String>,
     /// Whether the spec pauses the release.
     pub paused: bool,
-    /// Whether osdpl manages the release. If not, osdpl removes its labels from the release and leaves it alone.
+    /// Whether osdpl manages the release. If not, osdpl removes its labels from the release's record and leaves the
+    /// release alone.
     pub managed: bool,
     /// What osdpl does about drift of the release's objects.
     pub drift: DriftPolicy,
@@ -255,7 +262,8 @@ pub struct DesiredRelease {
 }
 
 impl DesiredRelease {
-    /// Whether the spec requests an impossible change of the release. osdpl then leaves the installed release as it is.
+    /// Whether the spec requests a name or namespace that osdpl refuses, so that osdpl leaves the installed release as
+    /// it is.
     pub fn is_refused(&self) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
     }
@@ -270,7 +278,7 @@ pub enum Provider {
     External(String),
 }
 
-/// Returns the overrides that the spec has for one release.
+/// Returns what the spec sets for one release below `spec.services`; `None` if it sets nothing.
 pub(crate) fn release_overrides<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     service: &str,
@@ -279,9 +287,9 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release, if it is not the locked one.
+/// Returns the chart version that the spec sets for a release; `None` if it sets none or the locked one.
 ///
-/// What the catalogue knows about the locked version, such as its keys, does not hold for another version.
+/// The catalogue's knowledge of the locked version, such as its keys, does not hold for another version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -32,32 +32,33 @@ use crate::scrub::Scrubber;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
-    /// Helm creates the object.
+    /// helm creates the object.
     Added,
-    /// Helm deletes the object.
+    /// helm deletes the object.
     Removed,
     /// The object is no longer in the manifest, but helm keeps it in the cluster: `helm.sh/resource-policy: keep`.
     Kept,
-    /// Helm changes the object in place, and no pod is recreated.
+    /// helm changes the object in place, and no pod is recreated.
     Changed,
-    /// Helm changes the object, and its update strategy recreates its pods.
+    /// helm changes the object, and the object's update strategy then recreates its pods.
     RestartsPods,
-    /// Helm changes the object, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
+    /// helm changes the object, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
     RestartsPodsOnDelete,
-    /// The object is a changed hook, which helm runs again at each upgrade.
+    /// The object is a hook that changed, and that helm runs again at each upgrade.
     #[serde(rename = "runsAnew")]
     RunsAgain,
-    /// Kubernetes refuses to change fields of the object, so it must be deleted before the upgrade.
+    /// Kubernetes refuses to change some fields of the object, so the upgrade fails unless someone deletes the object
+    /// first.
     Recreated {
         /// The paths of the immutable fields that change, such as `spec.selector`.
         fields: Vec<String>,
-        /// Whether the object's kind has pods, which Kubernetes deletes with the object.
+        /// Whether the object has pods, which Kubernetes deletes with it.
         pods: bool,
     },
 }
 
 impl Effect {
-    /// Whether running pods end: at the upgrade, or later when someone deletes them.
+    /// Whether the upgrade ends running pods, either at once or when someone deletes them.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -74,7 +75,7 @@ impl fmt::Display for Effect {
             Self::Changed => formatter.write_str("changes"),
             Self::RestartsPods => formatter.write_str("changes, and its pods restart"),
             Self::RestartsPodsOnDelete => {
-                formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
+                formatter.write_str("changes, and its pods restart when someone deletes them (updateStrategy OnDelete)")
             }
             Self::RunsAgain => formatter.write_str("runs again, changed"),
             Self::Recreated { fields, pods: _ } => {
@@ -84,7 +85,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// An object that differs between the two manifests.
+/// An object that differs between the manifests before and after an upgrade.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The identity of the object.
@@ -92,7 +93,7 @@ pub struct Difference {
     pub id: Id,
     /// What the upgrade does to the object.
     pub effect: Effect,
-    /// The changed fields, if the object is in both manifests.
+    /// The changed fields; empty unless the object is in both manifests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
 }
@@ -103,13 +104,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the objects that an upgrade from one manifest to another affects; `scrubber` must know the secrets in both.
+/// Returns the objects that change in an upgrade from the manifest `before` to `after`; `scrubber` must know the
+/// secrets in both.
 pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // helm leaves a hook in the cluster when the new manifest no longer has it, so nothing changes.
+            // helm leaves a hook that is missing in the new manifest in the cluster, so nothing changes.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
@@ -129,8 +131,10 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     found
 }
 
-/// Returns the objects that an upgrade touches, without hooks that helm runs only at other events, such as a deletion.
-/// If several objects have the same identity, the last one counts, as in helm.
+/// Returns the objects of a manifest that an upgrade touches, by identity.
+///
+/// Hooks that helm runs only at other events, such as a deletion, are left out. If several objects have the same
+/// identity, the last one counts, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect()
@@ -140,8 +144,8 @@ fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        // At each upgrade helm recreates hooks. Only Jobs and pods run again; other kinds, such as a ConfigMap, just
-        // change.
+        // helm recreates hooks at each upgrade. A recreated Job or pod runs again; an object of another kind, such as a
+        // ConfigMap, only changes.
         return if matches!(kind, "Job" | "Pod") { Effect::RunsAgain } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");

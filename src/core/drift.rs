@@ -1,8 +1,8 @@
 //! Detects drift: objects of a release that someone edited or deleted outside of helm since the last helm operation.
 //!
-//! Pure module (no I/O). Drift is derived from two sources in the cluster, so the result is the same after a restart of
-//! the operator. The API server lists every writer of an object with its fields and the time of its write in
-//! `managedFields`, also writers that do not use server-side apply. Helm's record lists the objects that must exist.
+//! Pure module (no I/O). osdpl derives drift from two sources in the cluster, so the result is the same after a restart
+//! of the operator. `managedFields` lists every writer of an object with its fields and the time of its write, also
+//! writers that do not use server-side apply. helm's record lists the objects that must exist.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
@@ -16,10 +16,11 @@
 //! * Changes by writers that are part of the cluster, and changes of a few fields that people set on purpose, are
 //!   tolerated (`values/drift.yaml`, [`ToleratedChanges`]).
 //! * A write counts as drift if it happened after helm's last write to the object and after the start of the newest
-//!   helm operation, or in the same second. Older writes do not count: helm reverts the fields that it sets and accepts
-//!   all other changes.
-//! * If someone *removes* a field, `managedFields` names no writer; after a write through a subresource (`kubectl
-//!   scale`) it has no time. In both cases a field that the manifest sets has no owner any more, which counts as drift.
+//!   helm operation, or in the same second. Older writes do not count: the newest helm operation reverted their changes
+//!   of fields that helm sets, and accepted all others.
+//! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
+//!   scale`), it has no time. In both cases a field that the manifest sets has no owner any more, which counts as
+//!   drift.
 
 mod expected;
 mod fields;
@@ -58,11 +59,11 @@ impl fmt::Display for ObjectId {
 /// How someone changed an object outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The object does not exist. The API server does not record who deleted it.
+    /// Someone deleted the object. The API server does not record who did.
     Deleted,
-    /// Someone wrote to the object after helm.
+    /// Someone wrote to the object after helm did.
     Edited(ForeignWrite),
-    /// Someone removed these fields that helm had set. The API server does not record who.
+    /// Someone removed these fields, which helm had set. The API server does not record who did.
     Stripped(String),
 }
 
@@ -91,8 +92,8 @@ impl fmt::Display for DriftedObject {
 
 /// Returns how someone changed an object of a release outside of helm; `None` if nobody did.
 ///
-/// `started_at` is the start of the newest helm operation. `expected` are the fields that its manifest sets in the
-/// object. `trace` are the current writers of the object; `None` if the object does not exist.
+/// `started_at` is the start of the newest helm operation. `expected` are the fields that the operation's manifest sets
+/// in the object. `trace` are the current writers of the object; `None` if the object does not exist.
 pub fn detect_drift(
     started_at: Option<Timestamp>,
     expected: &ExpectedFields,
@@ -100,21 +101,21 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // Times in `managedFields` are in whole seconds, so a foreign write in the same second as helm's may be the later
-    // one.
+    // `managedFields` has times in whole seconds, so a foreign write in the same second as helm's may be the later one.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
     let removed = trace.removed_fields(expected);
-    // Without an entry of helm someone cleared `managedFields`, so they do not show which fields were removed.
+    // If `managedFields` has no entry of helm, someone has cleared it. Then it does not show which fields were removed.
     if trace.helm.is_none() || removed.is_empty() {
         return None;
     }
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If someone scaled the workload to 0, `managedFields` names no writer.
+    // `managedFields` names no writer if someone scaled the workload to 0 or removed the field, so the message names
+    // both.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -27,7 +27,7 @@ use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 /// The name under which the status lists an API among the components of its application.
 pub const COMPONENT: &str = "endpoint";
 
-/// Returns the health of an API after its last probe.
+/// Returns the health of an API, from the result of its last probe.
 pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     let (status, ready) = match probe.trouble {
         None => (ComponentHealth::Ready, "1/1"),
@@ -36,8 +36,8 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// Returns a root cause for each failing API: its Service. An API is probed only while its workloads are available, so
-/// there is no deeper cause.
+/// Returns a root cause for each failing API: its Service. There is no deeper cause, because osdpl probes an API only
+/// while its workloads are available.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

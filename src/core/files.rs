@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// The files of the built-in catalogue: path, compressed text, and the content as JSON (`None` if the text itself is
-/// JSON).
+/// The files of the built-in catalogue, each with its path, its compressed text, and its content as JSON (`None` if the
+/// text itself is JSON).
 ///
 /// The build script `src/core/build.rs` generates this table.
 static BUILT_IN: &[(&str, &[u8], Option<&str>)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));

@@ -7,8 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule name of findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's own
-/// checks.
+/// The rule of the findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's own checks.
 pub const CATALOGUE: &str = "catalogue";
 
 /// An error, warning or note about a resource.
@@ -18,9 +17,9 @@ pub struct Finding {
     pub rule: &'static str,
     /// The severity; osdpl refuses a resource with an error.
     pub level: Level,
-    /// The field of the resource, and the line of the file that it was read from.
+    /// The field that the finding is about, and its line if the resource was read from a file.
     pub location: Location,
-    /// The problem. The text contains the remedy, too, unless `remedy` is set.
+    /// The problem, for people; also the remedy, unless `remedy` has it.
     pub message: String,
     /// What the user must do to resolve the problem; `None` if `message` says it.
     pub remedy: Option<&'static str>,
@@ -29,18 +28,18 @@ pub struct Finding {
 /// The field that a finding is about, and its line if the resource was read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The file and line; `None` if the resource was not read from a file.
+    /// The line of the file from which the resource was read; `None` if it was not read from a file.
     pub source: Option<SourceLine>,
     /// The field of the resource, such as `spec.services.nova`; empty for the whole resource.
     pub field: String,
 }
 
-/// A line of a file that contains a resource.
+/// A line of a file from which a resource was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
-    /// The file as the user named it; `stdin` for standard input.
+    /// The name of the file as the user gave it; `stdin` for standard input.
     pub file: String,
-    /// The line of the field, from 1; the line of its nearest parent if the file does not have the field.
+    /// The number of the field's line, from 1; of its nearest parent's line if the file does not have the field.
     pub line: u64,
     /// The kind and name of the resource; empty if the document could not be parsed.
     pub resource: String,
@@ -52,12 +51,12 @@ impl Finding {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Returns an error; osdpl refuses a resource with an error.
+    /// Returns an error, which makes osdpl refuse the resource.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
 
-    /// Returns a warning; osdpl accepts a resource with warnings.
+    /// Returns a warning, which does not make osdpl refuse the resource.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Warning, field, message)
     }
@@ -67,7 +66,7 @@ impl Finding {
         Self { rule, level, location, message: message.into(), remedy: None }
     }
 
-    /// Sets the remedy.
+    /// Sets the text that says what the user must do to resolve the problem.
     #[must_use]
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
@@ -92,12 +91,12 @@ impl Finding {
         &self.location.field
     }
 
-    /// Returns the file that the resource was read from; empty without a file.
+    /// Returns the name of the file from which the resource was read; empty if it was not read from a file.
     pub fn file(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// Returns the line in the file, from 1; 1 without a file.
+    /// Returns the number of the finding's line in the file, from 1; 1 if the resource was not read from a file.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
@@ -119,7 +118,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Do not write the field twice: some messages begin with it.
+        // Do not write the field twice: some messages already begin with it.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }

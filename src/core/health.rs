@@ -1,8 +1,8 @@
-//! Health of workloads, Jobs, pods and nodes.
+//! Assesses the health of workloads, Jobs, pods and nodes.
 //!
-//! A workload is assessed twice, with different criteria. It is *available*, so that dependents may start, if one pod
-//! is ready; upstream's init containers require the same. It is *healthy* if its rollout is complete, as in kstatus:
-//! its controller observed the newest generation, and all pods are ready and of the newest template.
+//! osdpl assesses a workload twice, with different criteria. It is *available*, so that dependents may start, if one
+//! pod is ready; upstream's init containers require the same. It is *healthy* if its rollout is complete, as in
+//! kstatus: its controller observed the newest generation, and all pods are ready and of the newest template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
@@ -29,17 +29,18 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::catalog::WorkloadKind;
 use crate::observed::{ObservedJob, Workload};
 
-/// The message in the status about a component of which no workload exists.
+/// The message that the status shows for a component without any workload.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
-/// Whether the workload is available to dependents: at least one of its pods is ready, as upstream's init containers
+/// Whether dependents of the workload may start: at least one of its pods is ready, as upstream's init containers
 /// require.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
 
-/// Whether the workload is a `DaemonSet` that selects no node. Its controller must have observed the newest generation,
-/// because the number of nodes is 0 before.
+/// Whether the workload is a `DaemonSet` that selects no node.
+///
+/// The `DaemonSet`'s controller must have observed the newest generation, because the number of nodes is 0 before.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
@@ -55,7 +56,7 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the health of one component: the worst result of its workloads, with summed counts.
+/// Returns the health of one component: the worst result of its workloads, with their numbers of pods added up.
 ///
 /// A `DaemonSet` without nodes counts only if the component has no other workload. With per-node overrides upstream's
 /// charts split a `DaemonSet` into several. If these cover all nodes, the default one has none.
@@ -75,7 +76,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// Returns the health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
+/// Returns the health of a workload that someone scaled to 0 outside of helm, with the ways to fix it.
 pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -119,7 +120,7 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         let status = if lost { ComponentHealth::Unhealthy } else { ComponentHealth::Progressing };
         return (status, trouble.message.clone());
     }
-    // The message needs no count: the field `ready` of the status shows the number of missing pods.
+    // The message needs no count: the status shows the number of ready pods in the field `ready`.
     if workload.was_available && missing > 0 {
         return (ComponentHealth::Unhealthy, "some of its pods are no longer ready".into());
     }
@@ -134,7 +135,7 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether the only pods that a `DaemonSet` misses are those on `NotReady` nodes.
+/// Whether all pods that a `DaemonSet` misses are on `NotReady` nodes, as far as their numbers show.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
@@ -166,11 +167,11 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
 pub enum JobHealth {
     /// The Job is complete.
     Complete,
-    /// The Job's pod runs, starts or waits; the text may say for what.
+    /// The Job's pod runs, starts or waits; the text says what it waits for, or is empty.
     Running(String),
-    /// The Job's pods fail, and Kubernetes retries.
+    /// The Job's pods fail, and Kubernetes retries the Job; the text says why, or how many pods failed.
     Failing(String),
-    /// The Job failed, and Kubernetes does not retry it.
+    /// The Job failed, and Kubernetes does not retry it; the text says why, if that is known.
     Failed(String),
 }
 

@@ -2,7 +2,7 @@
 //! status.
 //!
 //! All functions of this crate are pure: they use no Kubernetes client, no async runtime and no clock. The only
-//! exception is [`files`], which reads the catalogue's files.
+//! exception is the module [`files`], which reads the catalogue's files.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

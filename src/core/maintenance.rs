@@ -1,4 +1,4 @@
-//! The settings of a cloud that the maintenance of nodes (crate `osdpl-maintenance`) needs.
+//! Derives the settings of a cloud that the maintenance of nodes (crate `osdpl-maintenance`) needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,25 @@ use crate::desired::role_labels;
 use crate::observed::Labels;
 use crate::openstack::Access;
 
-/// The error of a request to Nova if the cluster has no OpenStackDeployment.
-pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be queried";
+/// The reason why osdpl can't send a request to Nova if the cluster has no OpenStackDeployment.
+pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so osdpl cannot query Nova";
 
-/// The settings of a cloud for the maintenance of its nodes.
+/// The settings of a cloud that the maintenance of its nodes needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CloudSettings {
     /// Whether the cluster has no OpenStackDeployment, so that all other settings are empty.
     pub absent: bool,
     /// The URLs and credentials of the cloud's APIs; `None` while they are not known.
     pub access: Option<Access>,
-    /// Whether Nova is part of the cloud; known even while `access` is not.
+    /// Whether Nova is part of the cloud; valid even while `access` is `None`.
     pub has_nova: bool,
-    /// The number of nodes that may be in maintenance at once, by role; 1 for a role without an entry.
+    /// The number of nodes with a role that may be in maintenance at once, by role; 1 for a role without an entry.
     pub limits: BTreeMap<String, u32>,
     /// The node labels of each role, by role name.
     pub roles: BTreeMap<String, Labels>,
     /// The components with a quorum: more than half of their pods must be ready.
     pub quorum: BTreeSet<Component>,
-    /// The component whose nodes Nova lists as hosts, such as nova-compute.
+    /// The component on whose nodes Nova has hypervisors, such as `nova/compute`; `None` if the catalogue names none.
     pub hosts: Option<Component>,
 }
 
@@ -53,23 +53,24 @@ pub fn setting(
 }
 
 impl CloudSettings {
-    /// Returns the settings for a cluster without a cloud.
+    /// Returns the settings for a cluster without an OpenStackDeployment.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
     }
 
-    /// Returns the access to the cloud's APIs, if Nova is one of them.
+    /// Returns the URLs and credentials of the cloud's APIs, if Nova is one of them.
     ///
     /// # Errors
-    /// There is no cloud, the cloud has no Nova, or the password of its administrator is not known yet.
+    /// Returns a message if there is no OpenStackDeployment, if it has no Nova, or while the administrator's password
+    /// is not known.
     pub fn nova(&self) -> Result<&Access, &'static str> {
         match &self.access {
             Some(access) if access.compute.is_some() => Ok(access),
             _ if self.absent => Err(NO_CLOUD),
             _ if self.has_nova => Err(
-                "nova cannot be queried: the password of the cloud's administrator is not known yet (keystone's values, endpoints.identity.auth.admin)",
+                "osdpl cannot query Nova: the password of the cloud's administrator is not known yet (Keystone's values, endpoints.identity.auth.admin)",
             ),
-            _ => Err("the cloud's OpenStackDeployment has no nova"),
+            _ => Err("the cloud's OpenStackDeployment does not include Nova"),
         }
     }
 
@@ -89,7 +90,7 @@ mod tests {
     fn unknown_administrator_is_not_a_missing_nova() {
         let without_access = CloudSettings { has_nova: true, ..CloudSettings::default() };
         assert!(without_access.nova().is_err_and(|why| why.contains("password of the cloud's administrator")));
-        assert!(CloudSettings::default().nova().is_err_and(|why| why.contains("has no nova")));
+        assert!(CloudSettings::default().nova().is_err_and(|why| why.contains("does not include Nova")));
         assert_eq!(CloudSettings::none().nova(), Err(NO_CLOUD));
     }
 }

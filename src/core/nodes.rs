@@ -1,10 +1,10 @@
-//! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about mistakes in roles
-//! and per-node values.
+//! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
+//! values.
 //!
 //! Pure module (no I/O). The operator owns a label of a node only if it set the label. It keeps a value that another
 //! writer set, and warns about it. When a role leaves the spec, the operator removes only its own labels. An annotation
-//! on the node lists them. The operator applies them with a field manager of their own, so the API server records who
-//! owns each label.
+//! on the node lists the operator's labels. The operator applies them with a separate field manager, so the API server
+//! records who owns each label.
 
 mod overrides;
 mod roles;
@@ -19,7 +19,7 @@ use crate::observed::{Labels, Node, NodeCount};
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// The label changes of nodes and the role statuses that follow from a spec.
+/// The result of applying a spec's node roles to the nodes: label changes, role statuses and findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
     /// The label changes that the operator must apply, by node.
@@ -33,30 +33,30 @@ pub struct NodeInventory {
 /// The change of one node's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
-    /// The uid of the node, because a new node may reuse the name.
+    /// The uid of the node, so that the operator does not change a new node with the same name.
     pub uid: String,
-    /// All labels that the operator must have set on the node after the change.
+    /// All labels that the operator must own on the node after the change.
     pub labels: Labels,
     /// The labels that the change adds to the node, as text: `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// The labels of the operator that the change removes from the node, as text.
+    /// The operator's labels that the change removes from the node, as text: `openvswitch=enabled`.
     pub losses: Vec<String>,
 }
 
 impl LabelChange {
-    /// Whether the change adds or removes a label. If not, it only updates the annotation that lists the operator's
+    /// Whether the change adds or removes a label, and does not only update the annotation that lists the operator's
     /// labels.
     pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 }
 
-/// Computes the label changes of all nodes, the status of each role, and the findings.
+/// Computes the label changes of all nodes, the status of each role, and the findings about roles and per-node values.
 pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
     let mut inventory = NodeInventory::default();
     roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
-        // Entries of `overrides` may select by a label that a role is about to set.
+        // Check the entries with the labels that the roles are about to set, because the entries may select by them.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
         overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
     }
@@ -72,7 +72,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// Counts the nodes that have each of these labels once `changes` are applied.
+/// For each of these labels, counts the nodes that have it once the operator has applied `changes`.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,
@@ -90,7 +90,7 @@ pub fn count_labelled_nodes(
     NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
-/// Returns the changes that remove all labels of the operator, for a cloud without roles.
+/// Returns the changes that remove all labels of the operator from the nodes, as for a spec without roles.
 pub fn labels_to_remove(nodes: &Inventory) -> BTreeMap<String, LabelChange> {
     build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
 }
@@ -105,7 +105,7 @@ impl std::fmt::Display for LabelChange {
     }
 }
 
-/// Formats the first few of `count` node names: `n1, n2 and 47 more`.
+/// Formats `count` node names, of which it writes the first few: `n1, n2 and 47 more`.
 pub fn format_names<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();

@@ -1,4 +1,4 @@
-//! Placeholders for facts that only a cluster has, for commands that evaluate a resource offline.
+//! Makes placeholders for facts that only a cluster has, for commands that evaluate a resource offline.
 
 use crate::catalog::Catalog;
 use crate::ceph;

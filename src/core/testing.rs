@@ -1,4 +1,4 @@
-//! Fixtures for the unit tests of all crates; they are not part of the public interface.
+//! Builds fixtures for the unit tests of all crates; the module is not part of the public interface.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "fixtures for tests")]
 

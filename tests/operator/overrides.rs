@@ -147,7 +147,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::INVALID).await;
-        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
+        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
         // The API server itself refuses these specs, because of rules in the CRD.
         for (nodes, text) in [

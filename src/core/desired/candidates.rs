@@ -1,4 +1,4 @@
-//! Candidates: the specs that the user of a spec with unknown names may have meant.
+//! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
 //! With `presets: [cmpute]` the user means a known preset, but osdpl can't be sure which one. A check that this preset
 //! would satisfy must not fail. So `select` evaluates one candidate for every name that the user may mean, and reports
@@ -11,13 +11,14 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, validate};
 use crate::catalog::{Catalog, nearest_name};
 
-/// The maximum number of candidates. One or two typos give fewer. Each candidate costs time in every reconcile pass and
-/// every request to the webhook.
+/// The maximum number of candidates; specs with one or two typos have fewer. Each candidate costs time in every
+/// reconcile pass and every request to the webhook.
 pub(super) const MOST: usize = 64;
 
-/// Returns the specs that the user may have meant: none if all names are known, `None` if there are more than [`MOST`].
+/// Returns the specs that the user may have meant: an empty list if all names are known, `None` if there are more than
+/// [`MOST`].
 ///
-/// If the OpenStack release is unknown, the first candidate differs from the spec only in the release.
+/// If the OpenStack release is unknown, the first candidate differs from the spec only in the OpenStack release.
 pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
@@ -49,7 +50,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// Returns a candidate that enables all services that the spec leaves open, if the spec names an unknown service.
+/// Returns a candidate in which every service is enabled unless the spec sets its `enabled`, if the spec names an
+/// unknown service.
 ///
 /// In this candidate, no check fails because the service that the user means is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
@@ -61,8 +63,8 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     Some(candidate)
 }
 
-/// Returns one candidate for each pair of an unknown feature in the spec and an unused known feature whose schema
-/// accepts the value.
+/// Returns one candidate for each pair of an unknown feature in the spec and a known feature that the spec does not use
+/// and whose schema accepts the value.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
@@ -119,7 +121,7 @@ checks:
         "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
     const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
 
-    /// Evaluates a spec that is merged into a base spec, and returns all findings as texts.
+    /// Merges `spec` into a base spec, and returns all findings about the result as texts.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn messages(spec: Value) -> Vec<String> {
         let added =

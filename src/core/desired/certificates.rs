@@ -1,4 +1,4 @@
-//! The certificates that services of a cloud read from Secrets.
+//! Determines the certificates that services of a cloud read from Secrets.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, CertificateKeys, Certificates};
 use osdpl_values::Origin;
 use osdpl_values::expr::Scope;
 
-/// A Secret with a certificate, and the hosts that it must be valid for.
+/// A Secret with a certificate, and the host names for which the certificate must be valid.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
     /// The field of the spec because of which the cloud needs the certificate.
@@ -21,11 +21,11 @@ pub struct Certificate {
     pub hosts: Vec<String>,
     /// The keys of the Secret that contain the certificate, its private key and the CA certificates.
     pub keys: CertificateKeys,
-    /// Whether the user must create the Secret. If so, osdpl reports it while it is missing.
+    /// Whether the user must create the Secret, so that osdpl reports a missing one.
     pub user_provided: bool,
 }
 
-/// A Secret with a certificate, as an expression of the catalogue describes it.
+/// One item of the list to which the catalogue's expression evaluates: a Secret with a certificate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretEntry {
@@ -35,8 +35,10 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates of all features. An entry of the catalogue that can't be evaluated gives a finding; `scope`
-/// has no credentials.
+/// Returns the certificates that the features need; adds an error for each entry of the catalogue that osdpl can't
+/// evaluate.
+///
+/// `scope` has no credentials.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
@@ -63,7 +65,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-/// Evaluates the expression of a feature that lists its Secrets with certificates.
+/// Returns the Secrets with certificates that the expression of a feature lists.
 fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;

@@ -1,4 +1,4 @@
-//! The storage classes of the volume claims that releases already have; they override `spec.storageClass`.
+//! The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these releases.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,17 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
     found
 }
 
-/// Returns the storage class that a release keeps although the spec may name another: the class of its claims, if all
-/// have the same one.
+/// Returns the class of a release's claims if all have the same one. The release keeps this class although the spec may
+/// name another.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
 }
 
-/// Returns a warning if `spec.storageClass` differs from the class of existing claims. It has no effect on them:
-/// Kubernetes changes neither the class of a claim nor the claim templates of a `StatefulSet`.
+/// Returns a warning if `spec.storageClass` differs from the class of existing claims.
+///
+/// The field has no effect on existing claims: Kubernetes changes neither the class of a claim nor the claim templates
+/// of a `StatefulSet`.
 pub(super) fn finding(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -45,7 +47,8 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // A class that the release's own values in the spec name does not come from `spec.storageClass`.
+        // Do not warn about a class that the user sets in the release's own values: it does not come from
+        // `spec.storageClass`.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();
@@ -69,7 +72,7 @@ pub(super) fn finding(
     })
 }
 
-/// Describes the claims of a release whose claims have different classes.
+/// Returns the part of the warning about a release whose claims have different classes.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep the classes that they have: {}", each.join(", "))

@@ -1,5 +1,6 @@
-//! The features of a cloud: the catalogue's defaults, overridden by the presets, overridden by the spec. osdpl checks
-//! the spec's values against each feature's schema.
+//! Merges the features of a cloud: the catalogue's defaults, overridden by the presets, overridden by the spec.
+//!
+//! osdpl checks what the spec sets for a feature against the feature's schema.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,8 @@ use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
-/// Merges the settings of all features, and adds a finding for each field of the spec that violates its schema.
+/// Merges the settings of all features; adds an error for each field of the spec that violates a schema, and ignores
+/// what the spec sets for that feature.
 pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
@@ -18,7 +20,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
         merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
-        // The module `names` reports unknown features.
+        // The module `names` has reported unknown features.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
         validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
@@ -29,9 +31,9 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     features
 }
 
-/// Returns the fields of features that name a key of a Secret, each with the Secret and the key.
+/// Returns the fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
 ///
-/// What the spec sets in a feature is ignored if it violates the schema.
+/// osdpl ignores what the spec sets for a feature if it violates the feature's schema.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
     catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }
@@ -40,13 +42,13 @@ fn refused(field: &str, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Validates what the spec sets for a feature against its schema, and adds the findings.
+/// Validates what the spec sets for a feature against the feature's schema, and adds the errors to the findings.
 fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
     let faults = validate(schema, value, field, Nulls::Kept);
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };
-    // Report a value that does not match its pattern once, and not about its length as well.
+    // If a value does not match its pattern, do not report its length, too.
     let is_length =
         |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));
@@ -56,11 +58,13 @@ fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut V
     }));
 }
 
-/// The text between the value and the pattern in a message. What follows is not redacted: a pattern is no secret, even
-/// if it looks like a login.
+/// The text between the value and the pattern in the message about a value that does not match its pattern.
+///
+/// osdpl does not redact what follows this text: a pattern is no secret, even if it looks like a URL with a password.
 const PATTERN: &str = " does not match ";
 
-/// Redacts passwords of URLs in a message about an invalid value, and adds that the value must contain none.
+/// Redacts passwords of URLs in a message about an invalid value, and adds to such a message that the value must
+/// contain no password.
 pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);

@@ -29,7 +29,8 @@ pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>)
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// Returns the images before `spec.images` rewrites them: the chart's defaults, overridden by the layers.
+/// Returns the release's images as they are before `spec.images` rewrites them: the chart's defaults, overridden by the
+/// layers.
 fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -39,7 +40,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the final images of a release. If it changes, the release runs other programs.
+/// Returns the digest of the images that a release uses in the end; if the digest changes, the release runs other
+/// programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -53,8 +55,10 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     text
 }
 
-/// Returns the name of an image after mirrors and digests; `None` if it does not change. The tag stays in front of the
-/// digest for people; container runtimes use only the digest.
+/// Returns the name of an image with the mirror's registry and with its digest; `None` if `spec.images` has neither for
+/// it.
+///
+/// The tag stays in front of the digest for people; container runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
     let mirrored = mirrored(&images.mirrors, image);
     match images.digests.get(image) {
@@ -78,16 +82,16 @@ pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
-/// Whether a text can be the name of an image, with a path or a tag (grammar of the distribution specification).
+/// Whether a text can be the name of an image with a path or a tag, by the grammar of the distribution specification.
 fn is_image(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Returns a warning for each entry of `spec.images.digests` whose image no release uses, once the images of all
-/// releases are known.
+/// Returns a warning for each entry of `spec.images.digests` whose image no release uses; none as long as the images of
+/// a release are unknown.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // If a chart is not available yet, its facts have no version or no images.
+    // As long as a chart is not available, its images are unknown and may include the one in the entry.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -121,7 +125,8 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image that has a mirror; a prefix ends at a `/` or `:`.
+/// Replaces the longest prefix of an image that has a mirror; a prefix ends at a `/` or `:`. Returns `None` if no
+/// prefix has one.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

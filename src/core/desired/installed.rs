@@ -16,16 +16,16 @@ use crate::release::Status;
 /// The changes of names and namespaces of installed releases that a spec requests and osdpl refuses.
 #[derive(Debug)]
 pub struct RejectedMoves {
-    /// The spec with the actual names and namespaces of the refused releases.
+    /// The spec, but with the names and namespaces under which the refused releases are installed.
     pub spec: OpenStackDeploymentSpec,
-    /// The reason for each release of which osdpl refuses the change, by catalogue name.
+    /// The releases of which osdpl refuses the change, by catalogue name, each with the reason.
     pub refused: BTreeMap<String, Blocked>,
 }
 
-/// Returns the catalogue name of an installed release.
+/// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// The name comes from the first of these that gives one: the record's label of osdpl; the chart, if only one release
-/// in the catalogue has it; the names in the spec (`names`); helm's name of the release.
+/// The name comes from the first of these that gives one: osdpl's label on the record; the chart, if only one release
+/// in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm release.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -41,8 +41,8 @@ pub fn identify_release(
     label.or(only).or_else(|| names.get(key)).or(Some(&key.name).filter(known)).cloned()
 }
 
-/// Finds the releases that a spec would install a second time, or under the name of another one; `None` if there are
-/// none.
+/// Returns the releases that a spec renames or moves although they are installed, or to which it gives the name of
+/// another installed release; `None` if there are none.
 pub fn reject_moves(
     selection: &Selection,
     spec: &OpenStackDeploymentSpec,
@@ -77,7 +77,7 @@ pub fn reject_moves(
     (!rejected.refused.is_empty()).then_some(rejected)
 }
 
-/// Sets the name and namespace under which a release is installed in the spec.
+/// Writes the name and namespace under which a release is installed (`actual`) into the spec.
 fn keep_identity(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
@@ -133,7 +133,7 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Returns the releases that `reject_moves` refuses, with the messages, and the resulting names of all releases.
+    /// Returns the releases that `reject_moves` refuses with the messages, and the names that all releases keep or get.
     fn refusals(
         services: &Value,
         installed: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! The layers of values of one release, low to high.
+//! Builds the layers of values of one release, low to high.
 
 use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
@@ -7,10 +7,10 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The folder of the catalogue with the features. Only their values can contain texts that a user wrote in the spec.
+/// The catalogue's folder of features, whose fragments copy texts from the spec into values, passwords among them.
 const FEATURES: &str = "values/features/";
 
-/// What the layers of one release are made from.
+/// The inputs from which osdpl builds the layers of one release.
 pub(super) struct Source<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
@@ -28,18 +28,18 @@ pub(super) struct Source<'a> {
 pub(super) struct Stack {
     /// The available layers, from low to high.
     pub layers: Vec<Layer>,
-    /// Why osdpl can't run helm for the release.
+    /// Why osdpl can't run helm for the release; empty if it can.
     pub problems: Vec<Finding>,
-    /// Whether no layer is missing. A wrong `unset` in the spec is a problem, too, but no layer is missing then, so
-    /// osdpl still checks the values.
+    /// Whether all layers are available. A wrong `unset` is a problem that leaves no layer out, so osdpl still checks
+    /// the values.
     pub is_complete: bool,
 }
 
 /// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available and for each wrong `unset`. osdpl can't run helm for the
-/// release then.
+/// Returns a finding for each layer that is not available, and for each path in `unset` that is invalid. osdpl can't
+/// run helm for such a release.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -133,15 +133,17 @@ impl<'a> Source<'a> {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// Returns a finding if an expression uses facts of Jobs that can't be read.
+    /// Returns a finding if an expression uses facts of a Job that osdpl can't read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
         Some(Finding::new(Level::Error, field, problem.to_string()))
     }
 
-    /// Returns the finding for an expression that failed. If it failed because a Secret, a credential, a fact or Ceph
-    /// is not available, the finding names that.
+    /// Returns the finding about an expression that failed.
+    ///
+    /// If it failed because a Secret, a credential, a job fact or Ceph is not available, the finding says so instead of
+    /// repeating the error of the expression.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
@@ -170,7 +172,8 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding for a key of a Secret that is not available, at the field of the spec that names the key.
+    /// Returns the finding about a key of a Secret that is not available. Its field is the one in the spec that names
+    /// the key.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -188,8 +191,10 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the layers of the spec. Errors of `unset` are kept apart in `unset_errors`, because the values can be
-    /// checked in spite of them.
+    /// Adds the layers of the spec.
+    ///
+    /// Errors about `unset` go to `unset_errors` instead of `problems`, because osdpl can check the values in spite of
+    /// them.
     fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
         add_overrides(&common.all, "spec.common", layers, unset_errors);
@@ -223,14 +228,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves, which are all secret in values from a Secret. Empty maps are left out: they contain
-/// no secret, and another layer may set keys below them.
+/// Returns the paths of all leaves in the values from a Secret, because each leaf counts as secret. Empty maps are left
+/// out: they contain no secret, and another layer may set keys below them.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()
 }
 
-/// Returns the paths of secrets that a user wrote in plain text. osdpl never shows them.
+/// Returns the paths at which a user wrote a secret in plain text. osdpl never shows these values.
 pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);

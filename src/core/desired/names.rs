@@ -1,4 +1,4 @@
-//! Checks for names in a spec that the catalogue does not have.
+//! Finds names in a spec that the catalogue does not have.
 
 use super::Finding;
 use super::select::refused;

@@ -1,5 +1,5 @@
-//! The dependencies of a release: the components that must be available before osdpl installs it, and the releases that
-//! its pods wait for.
+//! Determines the dependencies of a release: the components that must be available before osdpl installs it, and the
+//! releases that its pods wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ impl Source<'_> {
         let mut needs = BTreeMap::new();
         for need in self.applicable(&self.release.needs, findings) {
             let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
-            // `services` already refused the spec if nothing provides the component.
+            // If nothing provides the component, the module `services` has already refused the spec.
             if self.selection.external.contains_key(service) {
                 needs.insert(need.component.clone(), Provider::External(service.to_owned()));
             } else if self.selection.releases.contains_key(provider) {
@@ -23,14 +23,14 @@ impl Source<'_> {
         needs
     }
 
-    /// Returns the releases of the cloud that the release's pods wait for.
+    /// Returns the releases of the cloud that this release's pods wait for, by catalogue name.
     pub(super) fn waits_for(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
         let awaited = self.applicable(&self.release.waits_for, findings).into_iter();
         let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));
         providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect()
     }
 
-    /// Returns the needs of which the condition holds in this cloud.
+    /// Returns the needs whose condition holds in this cloud.
     fn applicable<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
         let field = format!("spec.services (release {})", self.name);
         let holds = |need: &&Need| super::select::holds(need.when.as_ref(), self.scope, &field, findings);

@@ -1,5 +1,6 @@
-//! Finds nulls that a user wrote in `values` and that got lost: client-side `kubectl apply` silently strips them from
-//! custom resources. Its annotation still contains them.
+//! Finds nulls that a user wrote in `values` and that are missing in the stored resource.
+//!
+//! Client-side `kubectl apply` silently strips nulls from custom resources, but keeps them in its annotation.
 
 use serde_json::Value;
 

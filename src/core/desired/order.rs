@@ -1,5 +1,5 @@
-//! The order in which osdpl starts helm if not all releases can start at once: the release with the longest chain of
-//! dependents is first.
+//! Computes the order in which osdpl starts helm if not all releases can start at once: the release with the longest
+//! chain of dependents is first.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use osdpl_values::{self as values, Values};
 
 /// Counts the Jobs that a release's chart renders, by OpenStack-Helm's own switches (`manifests.job_*`).
 ///
-/// Nearly all Jobs are hooks, which helm runs one after another. So their number is the best estimate of how long a
-/// release takes that is possible without rendering the chart.
+/// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs is the best estimate of how long
+/// a release takes, unless osdpl renders the chart.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
@@ -18,7 +18,7 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
 }
 
 impl Desired {
-    /// Returns for each release the length of its longest chain of needs; 0 for a release without needs.
+    /// Returns for each release the number of releases in its longest chain of needs; 0 for a release without needs.
     pub fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..=self.releases.len() {
@@ -35,8 +35,9 @@ impl Desired {
 
     /// Returns for each release an estimate of the time that it and its longest chain of dependents take.
     ///
-    /// Each release in a chain adds the number of its Jobs, and one for helm. If only the pods of a dependent wait for
-    /// the release ([`DesiredRelease::waits_for`]), its Jobs run at the same time, so the dependent adds just one.
+    /// Each release in a chain adds the number of its Jobs, and one for helm. A dependent of which only the pods wait
+    /// for the release ([`DesiredRelease::waits_for`]) adds just one, because its Jobs run at the same time as those of
+    /// the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =

@@ -1,20 +1,21 @@
-//! Passwords that a user writes into features in plain text. Fragments of the catalogue copy them into values, so osdpl
-//! must redact them there, too.
+//! Finds the passwords that a user wrote into features in plain text, and the values that contain them.
+//!
+//! Fragments of the catalogue copy settings of features into values, so osdpl must redact the passwords there, too.
 
 use serde_json::Value;
 
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the texts in features that osdpl takes for passwords, by their key or their shape.
+/// Returns the texts in features that osdpl takes for passwords, because of their key or their shape.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
     found
 }
 
-/// Returns the paths of a layer whose value contains one of the passwords. If an item of a list does, this is the path
-/// of the list.
+/// Returns the paths of a layer at which the value contains one of the passwords; for an item of a list, the path of
+/// the list.
 pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     if passwords.is_empty() {
         return Vec::new();
@@ -44,14 +45,14 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key sounds like a password but its value is none: the name of a Secret (key `secret` or `…Secret`), or a
-/// policy rule, whose key contains a colon (`secrets:post`).
+/// Whether a key sounds like that of a password although its value is none: the name of a Secret (key `secret` or
+/// `…Secret`), or a policy rule, whose key contains a colon (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
-/// The minimum length in bytes of passwords to search for within longer texts, such as URLs. A shorter one may be part
-/// of another word.
+/// The minimum length in bytes of a password that osdpl also searches within longer texts, such as URLs. A shorter
+/// password may be part of another word, so only a text that equals it counts.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

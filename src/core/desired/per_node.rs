@@ -1,4 +1,5 @@
-//! The last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that its chart understands.
+//! Builds the last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that its chart
+//! understands.
 //!
 //! osdpl merges entries for the same nodes in the order of the spec; later ones override earlier ones. If entries for
 //! different sets of nodes select the same node, the result depends on the form of the chart
@@ -25,19 +26,20 @@ use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves};
 
-/// The field of the spec with the values for some nodes.
+/// The field of the spec in which the user sets values for some nodes.
 pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry of `spec.nodes.overrides` for one `DaemonSet`.
 struct EntryValues<'a> {
-    /// The field of the spec with the values, for findings.
+    /// The field of the spec in which the user set the values, for findings.
     field: String,
     target: NodeTarget,
     values: &'a Values,
 }
 
-/// Builds the layer with the values for some nodes of one release, and adds findings; `below` returns the merged lower
-/// layers.
+/// Builds the layer with the values for some nodes of one release, and adds errors and warnings about the entries.
+///
+/// `below` returns the merged lower layers.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -79,15 +81,15 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // Mark the whole list as secret if a value in it is: a path can't name an item of a list.
+        // If one of the values is secret, mark the whole list as secret: a path can't name an item of a list.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. These layers override
-/// all others.
+/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer that overrides all
+/// others.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
@@ -103,7 +105,8 @@ fn refused(field: String, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the `DaemonSets` of a release that an entry changes; `None` if the entry names none and there are several.
+/// Returns the names of the `DaemonSets` that an entry changes; adds an error and returns `None` if the entry names
+/// none although the release has several.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -112,7 +115,7 @@ fn select_daemonsets<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // `check` already refused unknown names.
+        // `check` has already refused unknown names.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
@@ -123,12 +126,12 @@ fn select_daemonsets<'a>(
         return Some(all);
     }
     let message =
-        format!("names no DaemonSet; name those to change among {}, whose pods are then restarted", all.join(", "));
+        format!("names no DaemonSet; name those that get the values ({}): their pods then restart", all.join(", "));
     findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }
 
-/// Warns about each value that two entries set differently for the same nodes; a value that is secret is not shown.
+/// Warns about each value that two entries set differently for the same nodes; the warning does not show secrets.
 fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
@@ -155,11 +158,11 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// What in an entry of `spec.nodes.overrides` a problem is about.
+/// The part of an entry of `spec.nodes.overrides` that a problem is about.
 enum Subject {
-    /// The value at this path.
+    /// The problem is about the value at this path of the entry's values.
     Value(Path),
-    /// The selection of nodes.
+    /// The problem is about the nodes that the entry selects.
     Nodes,
 }
 

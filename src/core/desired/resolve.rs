@@ -15,8 +15,10 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// The version of the flags that osdpl passes to helm. Increase it when an operator version changes them: the digest of
-/// the catalogue then changes, so the upgrade waits for approval.
+/// The version of the flags that osdpl passes to helm, which is part of the digests of a release.
+///
+/// Increase it when a new version of osdpl passes other flags: the catalogue's digest of each release then changes, so
+/// the release's upgrade waits for approval.
 const EPOCH: &str = "1";
 
 /// The desired state of a cloud, with the layers from which its values were merged.
@@ -28,16 +30,17 @@ pub struct ResolvedLayers {
     pub layers: BTreeMap<String, Vec<Layer>>,
     /// The available layers of each release of which at least one layer is missing.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// Why releases can't be passed to helm, such as a missing Secret. Releases with the same problem share one entry.
+    /// Why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem share one
+    /// entry.
     pub problems: BTreeSet<Finding>,
 }
 
-/// Merges the layers of every selected release; returns the desired state.
+/// Merges the layers of every selected release, and returns the desired state.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     resolve_all(spec, catalog, selection, facts, false).desired
 }
 
-/// Merges the layers of every selected release, and returns the layers too, for provenance.
+/// Merges the layers of every selected release, and returns the desired state with the layers, for provenance.
 pub fn resolve_with_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -76,20 +79,20 @@ fn resolve_all(
     result
 }
 
-/// One release after its layers were merged.
+/// A release after osdpl has merged its layers.
 struct Merged {
-    /// The layers that were merged; may be empty if the caller does not keep layers.
+    /// The layers of the release; may be empty if the caller did not ask for layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// Why osdpl can't run helm for the release.
+    /// Why osdpl can't run helm for the release; empty if it can.
     problems: Vec<Finding>,
-    /// Whether no layer is missing. If one is, the release has no values.
+    /// Whether all layers are available. If one is missing, the release has no values.
     is_complete: bool,
 }
 
 impl Source<'_> {
-    /// Merges all layers of the release. The layer with values by node is the last.
+    /// Merges all layers of the release; the last one has the values for some nodes.
     fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
         let mut findings: Vec<Finding> = overridden_chart_version(self.spec, self.catalog, self.name)
             .and_then(|version| self.unchecked_keys(version))
@@ -108,8 +111,10 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that osdpl does not check the keys of the release's values, because the user chose another chart
-    /// version, which may have other keys.
+    /// Returns a note that osdpl does not check the keys of the release's values, because it does not know the keys of
+    /// `version`.
+    ///
+    /// `version` is the chart version that the user chose instead of the locked one.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
@@ -120,8 +125,9 @@ impl Source<'_> {
         Some(Finding::new(Level::Note, field, message))
     }
 
-    /// Builds the desired release. `secret` are the paths of secrets in the values, `marked` the paths that any layer
-    /// marks as secret.
+    /// Builds the desired release from its merged values.
+    ///
+    /// `secret` are the paths of secrets in the values, and `marked` are the paths that any layer marks as secret.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -179,10 +185,10 @@ impl Source<'_> {
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// Computes the digest of everything that the catalogue contributes to the inputs of a release.
+    /// Computes the digest of the catalogue's part in the inputs of a release.
     ///
-    /// The digest changes only with another version of osdpl or helm, never with the spec. Files that a user added to
-    /// the catalogue, and a chart version that the user chose, count as part of the spec.
+    /// The digest changes only with another version of osdpl or another major version of helm, never with the spec.
+    /// Files that a user added to the catalogue, and a chart version that the user chose, count as part of the spec.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
@@ -197,14 +203,16 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of the settings that running instances depend on. A failing expression gives `None`: the merge of
-/// the values reports the error.
+/// Returns the digest of the settings on which running OpenStack instances depend, if the catalogue names such
+/// settings.
+///
+/// If the expression fails, the function returns `None`, because merging the values reports the error.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
-/// Describes the inputs without which osdpl can't run helm for a release.
+/// Returns why osdpl can't run helm for a release: all its missing inputs in one message.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
@@ -231,7 +239,8 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// Returns the variables for the CEL expressions of one release.
+/// Returns the variables for the CEL expressions of one release: the shared ones, `release`, and in `spec.storageClass`
+/// the class that the release keeps.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
@@ -243,7 +252,7 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Sco
     common.nested(variables)
 }
 
-/// Returns the values for display: each secret is replaced by `<redacted>`.
+/// Returns a copy of the values for display: `<redacted>` replaces the value at each path in `secret`.
 pub fn redact(values: &Values, secret: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in secret {

@@ -1,4 +1,4 @@
-//! Checks of `spec.nodes.roles` that need no cluster: unknown names and invalid labels.
+//! Checks `spec.nodes.roles` for mistakes that show without a cluster: unknown names and invalid labels.
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeSelector, OpenStackDeploymentSpec, RoleNodes};
@@ -12,7 +12,7 @@ pub fn role_labels(name: &str, role: &RoleNodes, catalog: &Catalog) -> Labels {
     if role.labels.is_empty() { known() } else { role.labels.clone() }
 }
 
-/// Checks the node roles of a spec (`spec.nodes.roles`), and adds the findings.
+/// Checks the node roles of a spec (`spec.nodes.roles`), and adds an error for each problem.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for (name, role) in &spec.nodes.roles {
         let field = field_path("spec.nodes.roles", name);
@@ -40,8 +40,8 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // A node with the role has the label because of the role. If the role selected by it, no node could ever lose
-        // the role.
+        // osdpl sets this label on each node with the role. If the role selected nodes by the label, no node could ever
+        // lose the role.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
@@ -81,7 +81,7 @@ pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     values.chain(operators).next()
 }
 
-/// Returns why a label key is invalid; `None` if it is a name, optionally with a DNS name and a slash in front
+/// Returns why a label key is invalid; `None` if it is valid: a name, optionally with a DNS name and a slash in front
 /// (`k8s.io/apimachinery/pkg/util/validation`).
 pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));

@@ -1,5 +1,4 @@
-//! The services, features and releases that a spec selects. Every unknown name in the spec gives a finding with its
-//! field and a suggestion.
+//! Determines the services, features and releases that a spec selects, and runs the checks that need no facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +15,17 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Evaluates a spec: returns what it selects, with findings about all its problems.
+/// Returns what a spec selects, with findings about all its problems.
 ///
-/// If the spec has unknown names, the user means other, known ones. Further findings are then reported only if they
-/// hold whichever known names the user means.
+/// If the spec has unknown names, the user meant known ones. osdpl then reports only those further findings that hold
+/// whichever known names the user meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release is unknown, expressions lack its variables. So start with the findings of a
-        // candidate that has a known release.
+        // Without a known OpenStack release, expressions lack its variables and report useless errors. So start with
+        // the findings of the candidate in which only the OpenStack release is replaced by a known one.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -46,7 +45,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     Selection { findings, ..selection }
 }
 
-/// Evaluates a spec without checks of unknown names.
+/// Returns what a spec selects, with findings about all its problems except for unknown names.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     let features = fields(spec, catalog, &mut findings);
@@ -68,14 +67,13 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // Unmet needs come after the catalogue's own checks: if both report the same problem, the check names the better
-    // remedy.
+    // Unmet needs come last: if a check of the catalogue reports the same problem, the check names the better remedy.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
 }
 
-/// Checks the fields that can be checked one by one (roles, images, features), and returns the merged features.
+/// Checks the fields that osdpl can check one by one (roles, images, features), and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -86,8 +84,7 @@ pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> F
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the namespace and helm's name of a release. Both come from the spec if it sets them. The default is the
-/// namespace in the catalogue, else that of the resource, and the catalogue name.
+/// Returns the namespace and name of a helm release: those in the spec, else [`home_namespace`] and the catalogue name.
 pub(super) fn key(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -106,14 +103,16 @@ pub(super) fn key(
     }
 }
 
-/// Returns the namespace of a release if the spec sets none: the one in the catalogue, else that of the resource.
+/// Returns the namespace of a release if the spec sets none: the one in the catalogue, else `namespace`, which is that
+/// of the OpenStackDeployment.
 pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
     let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
     entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
 }
 
-/// Returns the variables that CEL expressions of the catalogue can use, without credentials. Disabled services and
-/// releases are included, so that expressions can ask whether they are enabled.
+/// Returns the variables of the catalogue's CEL expressions, without credentials and other facts.
+///
+/// Disabled services and releases are included, so that expressions can ask whether they are enabled.
 pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -154,14 +153,15 @@ pub(super) fn variables(
     variables
 }
 
-/// Whether a location is in a file that the user added to the catalogue (`Catalog::added`). If so, the user must fix an
-/// error there.
+/// Whether a location is in a catalogue file that the user added, so that the user and not osdpl must fix an error
+/// there.
 pub(super) fn is_added(location: &str) -> bool {
     location.starts_with("ConfigMap ")
 }
 
-/// Whether a condition of the catalogue holds. A condition that can't be evaluated does not hold, and gives a finding
-/// at `field`.
+/// Whether a condition of the catalogue holds; a missing condition does.
+///
+/// If osdpl can't evaluate the condition, the condition does not hold, and osdpl adds an error at `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
@@ -178,7 +178,7 @@ pub(super) fn holds(
     })
 }
 
-/// Refuses releases for which helm would have the same name and namespace.
+/// Adds an error for two releases that would be the same helm release, by name and namespace.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
@@ -193,7 +193,8 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the catalogue's checks of presets and features, and determines the certificates of the cloud.
+/// Runs the catalogue's checks of presets and features and, if none refuses the spec, determines the certificates of
+/// the cloud.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
@@ -206,7 +207,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             refused(format!("spec.presets[{later}]"), message)
         },
     ));
-    // A check that reads a feature with a refused value would report a second, misleading error.
+    // Skip a check that reads a feature with a refused value: it would report a second, misleading error.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
@@ -223,7 +224,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Returns the features whose values were refused, named as in CEL expressions: `features.storage`.
+/// Returns the features with an error in the spec, named as in CEL expressions: `features.storage`.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.location.field.strip_prefix(field);
@@ -233,8 +234,8 @@ fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String
     named.filter(|name| findings.iter().any(|finding| is_of(finding, &format!("spec.{name}")))).collect()
 }
 
-/// Returns each pair of presets that exclude each other: the index of the later one, the index of the earlier one, and
-/// the reason with the remedy.
+/// Returns each pair of presets that exclude each other: the index of the later preset, the index of the earlier one,
+/// and the reason with the remedy.
 pub fn find_excluded_presets<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
     let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
     let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));

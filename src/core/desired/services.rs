@@ -1,4 +1,4 @@
-//! The services of a cloud: those that the presets and the spec enable by name, and further ones that the enabled
+//! Determines the services of a cloud: those that the presets and the spec enable by name, and those that these
 //! services need.
 //!
 //! A need may have a condition on other services, so osdpl adds needed services in rounds until a round adds none. No
@@ -18,11 +18,11 @@ use osdpl_values::expr::Scope;
 pub(super) struct Chosen {
     /// The services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The services that run outside of the cluster, with their addresses.
+    /// The services that run outside of the cluster, each with its host and port.
     pub external: BTreeMap<String, ExternalService>,
-    /// The releases by catalogue name, each with its namespace and helm's name.
+    /// The releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
-    /// The variables that CEL expressions of the catalogue can use.
+    /// The variables of the catalogue's CEL expressions, without credentials and other facts.
     pub scope: Scope<'static>,
     /// Findings about the services in the spec, such as a service without effect.
     pub findings: Vec<Finding>,
@@ -35,19 +35,20 @@ pub(super) struct Chosen {
 /// The releases that need a service, each with the components of that service that it needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The needs that a round found, by what must be added to meet them.
+/// The services and releases that the releases of a round need.
 #[derive(Default)]
 struct Needed {
-    /// Services that neither a preset nor the spec enables by name, with the releases that can't start without them.
+    /// The services that neither a preset nor the spec enables by name, each with the releases that can't start without
+    /// it.
     services: BTreeMap<String, Dependents>,
-    /// Services that neither a preset nor the spec enables by name, and that the user may replace by a service of their
-    /// own.
+    /// The services that neither a preset nor the spec enables by name and that the user may replace by their own, each
+    /// with the releases that use it.
     optional: BTreeMap<String, Dependents>,
-    /// Needed releases that are not part of the cloud although their service is, by service and release.
+    /// The needed releases that are not part of the cloud although their service is, by service and release.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
-/// Determines the services of a cloud, and adds further ones in rounds until all needs are met or can't be met.
+/// Determines the services of a cloud in rounds. Each round adds the services that those of the last round need.
 pub(super) fn chosen(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -88,7 +89,7 @@ pub(super) fn chosen(
     }
 }
 
-/// Determines the releases and variables of a cloud with these enabled services.
+/// Determines the releases and the CEL variables of a cloud with these enabled services.
 fn round(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -117,7 +118,7 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the needs of the releases for services that are not enabled by name or for releases that are missing.
+/// Returns the needed services that are not enabled by name, and the needed releases that are missing in their service.
 ///
 /// A release can't start without its `needs` and `waits_for`. It can start without its `alongside`, which the user may
 /// provide.
@@ -152,14 +153,14 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-/// Adds the dependents in `more` to the known ones.
+/// Adds the dependents in `more` to those in `known`.
 fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
     }
 }
 
-/// Formats dependents with what they need: `heat (barbican/api), octavia (barbican/api)`.
+/// Formats dependents, each with the components that it needs: `heat (barbican/api), octavia (barbican/api)`.
 fn list(dependents: &Dependents) -> String {
     let one = |(name, what): (&String, &BTreeSet<String>)| {
         format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
@@ -187,7 +188,8 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the warning about a disabled service without which releases do not work.
+/// Returns the warning about a service that the spec disables although releases do not work without it or a
+/// replacement.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
@@ -197,7 +199,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a needed release that, with these features, is not part of its service.
+/// Returns the error about a release that other releases need, and that its service does not contain with the features
+/// of the spec.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
@@ -207,7 +210,7 @@ fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding
     refused(format!("spec.services.{service}"), message)
 }
 
-/// Returns the services that the presets and the spec enable by name.
+/// Returns the services that the presets and the spec enable by name; adds an error if there are none.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
@@ -228,8 +231,8 @@ fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
     enabled
 }
 
-/// Returns a warning for each service in the spec that is not part of the cloud: the spec does not enable it, and
-/// neither a preset nor a need adds it.
+/// Returns a warning for each service in the spec that is not part of the cloud: the spec does not set `enabled`, no
+/// preset names the service and no other service needs it.
 fn without_effect<'a>(
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -246,8 +249,8 @@ fn without_effect<'a>(
     })
 }
 
-/// Returns a warning for each enabled service that installs nothing, because all its releases depend on features that
-/// are off.
+/// Returns a warning for each service that the spec enables without effect, because all its releases depend on features
+/// that are off.
 fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
     let named = spec.services.iter().filter(|(name, own)| own.enabled == Some(true) && chosen.services.contains(*name));
     let is_empty = |service: &str| {
@@ -267,7 +270,8 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
-/// Returns the external services with their addresses.
+/// Returns the external services with their hosts and ports; adds an error for a service that can't be external, and
+/// for each credential that the user must provide and does not.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -1,8 +1,8 @@
-//! Warns about unknown keys: keys that a chart neither has in its own values nor reads in its templates. helm accepts
-//! them silently, so without a warning a typo goes unnoticed.
+//! Warns about unknown keys: keys that a chart neither has in its own values nor reads in its templates.
 //!
-//! The findings are only warnings, because a template may read a key whose name it computes. Some maps, such as
-//! sections of configuration files, have keys that the user chooses; there osdpl reports only likely typos.
+//! helm accepts such keys silently, so without a warning nobody notices a typo. The findings are only warnings, because
+//! a template may read a key whose name it computes. Some maps, such as sections of configuration files, have keys that
+//! the user chooses; there osdpl reports only likely typos.
 
 mod typo;
 
@@ -18,15 +18,15 @@ const NAMED: usize = 5;
 /// helm-toolkit, `extraObjects`, and `overrides` (values by node).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// Maps whose keys the user chooses, from this depth on. Below `conf` and `endpoints` these are sections of
-/// configuration files, and endpoints with their users.
+/// The top-level maps in which the user chooses keys, each with the number of keys above the first such key: 2 for
+/// `conf`, because the user chooses the section `DEFAULT` in `conf.nova.DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Returns one warning for each location at which a user wrote unknown keys; a location that applies to several charts
-/// gets only one.
+/// Returns one warning for each location at which a user wrote unknown keys, also if the location applies to several
+/// charts.
 ///
-/// A warning names the first few keys; [`find_unknown_keys`] reports each key. Releases with a chart version that the
-/// user chose are not checked, because the catalogue knows only the keys of the locked version.
+/// A warning names the first few keys; [`find_unknown_keys`] reports each key. osdpl does not check a release with a
+/// chart version that the user chose, because the catalogue knows only the keys of the locked version.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
@@ -56,14 +56,16 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     }
 }
 
-/// Whether unknown keys of a layer are reported for each release. This holds for files that a user added to the
-/// catalogue: one location in such a file has different values for each release.
+/// Whether osdpl reports the unknown keys of a layer for each release, and not only once for their location.
+///
+/// It does so for a catalogue file that a user added, because one location in the file may have other values for each
+/// release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns a warning for each unknown key of a layer that a user wrote, with the key's path, except for keys that were
-/// already reported.
+/// Returns a warning for each unknown key of a layer that a user wrote, with the path of the key. It leaves out the
+/// keys for which `is_reported` holds.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -84,7 +86,7 @@ pub fn is_about_unknown_keys(finding: &Finding) -> bool {
 const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
 
 /// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
-/// added to the catalogue; `None` for a layer of osdpl.
+/// added to the catalogue; `None` for a layer that osdpl made.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
@@ -102,7 +104,7 @@ struct Unknown<'a> {
     key: String,
     /// The keys that the chart knows at the same level.
     siblings: &'a KeyTree,
-    /// Whether the chart accepts any key at this level. The key is then reported because it is a likely typo of a known
+    /// Whether the chart accepts any key at this level, so that osdpl reports the key only as a likely typo of a known
     /// key.
     is_typo: bool,
 }
@@ -112,8 +114,9 @@ impl Unknown<'_> {
         self.keys.iter().cloned().collect()
     }
 
-    /// Returns the suggestion for a warning: `, did you mean "replicas"?`. The search for the nearest name is
-    /// expensive, so it runs only when a warning is written.
+    /// Returns the suggestion of a warning, `, did you mean "replicas"?`, or an empty text.
+    ///
+    /// The search for the nearest name is expensive, so osdpl calls this function only while it writes a warning.
     fn hint(&self) -> String {
         match typo::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_typo) {
             Some(name) => format!(", did you mean {name:?}?"),
@@ -122,7 +125,8 @@ impl Unknown<'_> {
     }
 }
 
-/// Returns the keys of a layer that a chart does not know, except for keys that were already reported.
+/// Returns the keys of a layer that a chart does not know, except for those for which `is_reported` holds, and those
+/// that the chart of another release knows to which the layer applies.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -169,15 +173,15 @@ fn audience(layer: &Layer) -> Audience {
     }
 }
 
-/// Returns the known keys of each chart of a group.
+/// Returns the known keys of each chart that a release of the group installs.
 fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
     let services = catalog.services.values().filter(move |service| service.group == group);
     let releases = services.flat_map(|service| service.releases.values());
     releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
-/// Finds the first key of a path that a chart does not know; `None` if the chart knows all keys or accepts any key
-/// there.
+/// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys, or accepts any key
+/// there and the key is no typo.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -197,8 +201,10 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     None
 }
 
-/// Whether the keys of a map are chosen by the user. This includes maps with only the key `default`: they have an entry
-/// for each component, and the chart reads all entries.
+/// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
+///
+/// A map with `default` as its only known key counts as such a map: it has an entry for each component, and the chart
+/// reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -206,8 +212,10 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that looks like a typo is a real name. It is if the catalogue sets it (`ml2_type_vlan` beside the
-/// chart's `ml2_type_vxlan`). Below `conf` and `endpoints` it also is if any chart has the key anywhere.
+/// Whether a key that looks like a typo of a known key is another valid name.
+///
+/// It is one if the catalogue sets the key (`ml2_type_vlan` beside the chart's `ml2_type_vxlan`). Below `conf` and
+/// `endpoints` it also is one if any chart has the key anywhere.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))
@@ -220,7 +228,7 @@ pub enum KeyState {
     Has(KeyType),
     /// The chart's templates read the key, but its values have no default for it.
     Read,
-    /// The key is in a map whose keys the user chooses.
+    /// The chart does not know the key, but accepts it: it is in a map whose keys the user chooses.
     Free,
     /// The chart does not know the key. The text suggests the nearest name: `, did you mean …?`; empty if there is
     /// none.

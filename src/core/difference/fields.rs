@@ -1,4 +1,4 @@
-//! Finds the fields in which two versions of an object differ, with secrets redacted.
+//! Finds the fields in which two versions of an object differ, and redacts secrets in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use super::{Object, lines};
 use crate::scrub::Scrubber;
 
-/// The text that replaces the values of a Secret.
+/// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys by which items of two lists are matched.
+/// The keys whose text identifies the items of a list, so that osdpl can match the items of two lists.
 const NAMES: [&str; 1] = ["name"];
 
-/// The fields of a Secret whose values are never shown.
+/// The fields of a Secret whose values osdpl never shows.
 const SECRET: [&str; 2] = ["data", "stringData"];
 
 /// One field that an upgrade changes.
@@ -29,7 +29,7 @@ pub struct FieldChange {
     /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The removed and added lines of a multi-line text; empty for any other value.
+    /// The removed and added lines, if a multi-line text changed; else empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
 }
@@ -56,8 +56,7 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns an object for display: of a Secret only the keys are shown, and secrets that the scrubber knows are
-/// redacted.
+/// Returns an object for display, without the values of a Secret and without the secrets that the scrubber knows.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -93,7 +92,7 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // If the texts differ only in secrets, they are equal after scrubbing.
+                // Texts that differ only in secrets are equal after scrubbing, so no line can show the difference.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
@@ -105,8 +104,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists: item by item with the same name if all items have one, else by index. Lists of plain values,
-    /// or of different lengths, are compared as a whole.
+    /// Compares two lists: by the items' names if every item has its own name, else by index.
+    ///
+    /// Two lists of plain values, and two lists of different lengths without names, are compared as a whole.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -141,14 +141,15 @@ impl Walk<'_> {
     }
 }
 
-/// The items of a list, by their name and in their order.
+/// The items of a list by their names, and the order of the names.
 struct Named<'a> {
     order: Vec<&'a str>,
     items: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> Named<'a> {
-    /// Returns the items by the text at `key`; `None` if an item has no such text, or if two items have the same.
+    /// Returns the items by their text at `key`; `None` if an item has no such text, or if two items have the same
+    /// text.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();
@@ -161,7 +162,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Replaces every value in a tree, but keeps the keys.
+/// Returns a tree with the same keys in which `<redacted>` replaces every value that is not a map.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), hidden(value))).collect()),
@@ -169,7 +170,7 @@ fn hidden(value: &Value) -> Value {
     }
 }
 
-/// Redacts the secrets that the scrubber knows in all texts of a tree.
+/// Returns a tree in which the secrets that the scrubber knows are redacted in all keys and texts.
 fn scrubbed(value: &Value, scrubber: &Scrubber) -> Value {
     match value {
         Value::String(text) => scrubber.scrub(text).into(),

@@ -1,28 +1,32 @@
-//! Finds immutable fields that an upgrade would change: Kubernetes refuses such a change.
+//! Finds the immutable fields that an upgrade would change, so that Kubernetes would refuse the upgrade.
 //!
-//! The fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36. Immutable fields of
-//! custom resources are not known.
+//! The fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36. osdpl does not know the
+//! immutable fields of custom resources.
 
 use serde_json::{Map, Value};
 
 use super::Object;
 
-/// Which fields of a kind are immutable.
+/// A rule about which fields of a kind are immutable.
 enum Rule {
-    /// The field at this path.
+    /// The field at this path is immutable.
     Field(&'static [&'static str]),
-    /// All fields directly below `spec` except these.
+    /// All fields directly below `spec` except these are immutable.
     SpecExcept(&'static [&'static str]),
-    /// The field `spec.clusterIP` of a Service. Kubernetes assigns an address when the Service is created, so a
-    /// manifest that sets another one later is refused. If the manifest no longer sets an address, the assigned one
-    /// stays (`pkg/registry/core/service`, `patchAllocatedValues`).
+    /// The field `spec.clusterIP` of a Service is immutable.
+    ///
+    /// Kubernetes assigns an address when it creates the Service, and refuses a manifest that later sets another one.
+    /// If a manifest no longer sets an address, the Service keeps the assigned one (`pkg/registry/core/service`,
+    /// `patchAllocatedValues`).
     ClusterAddress,
-    /// These top-level fields, if the installed object has `immutable: true`.
+    /// These top-level fields are immutable if the installed object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 
-/// The defaults of immutable fields, as (group, kind, field, value). The API server sets them before it compares
-/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`), so setting a field to its default changes nothing.
+/// The defaults of immutable fields, as (group, kind, field, value).
+///
+/// The API server sets the defaults before it compares an object with the old one
+/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`), so a manifest that sets a field to its default changes nothing.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -83,7 +87,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
     ("networking.k8s.io", "IngressClass", &[Rule::Field(&["spec", "controller"])]),
 ];
 
-/// Returns the immutable fields in which two versions of an object differ.
+/// Returns the paths of the immutable fields in which two versions of an object differ.
 pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
@@ -95,7 +99,7 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns an object's content with the API server's defaults for immutable fields added.
+/// Returns the content of an object, with the defaults that the API server sets for immutable fields.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -103,7 +107,8 @@ fn filled(object: &Object) -> Value {
         add(&mut all, keys, (*value).into());
     }
     if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
-        // `completions` defaults to 1, except for a Job that sets `parallelism`: Kubernetes takes it for a work queue.
+        // `completions` defaults to 1. It has no default in a Job that sets `parallelism`, which Kubernetes takes for a
+        // work queue.
         add(&mut all, &["spec", "completions"], 1.into());
     }
     let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
@@ -113,7 +118,7 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets a field if its parent exists and the field is not set.
+/// Sets a field that is not set, if its parent exists.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
@@ -122,7 +127,7 @@ fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-/// Returns the value at this path of keys.
+/// Returns the value at a path in an object, given by its keys from the top level on.
 fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(object, |value, key| value.get(*key))
 }

@@ -2,14 +2,17 @@
 
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
 
-/// The maximum number of changed lines to show of one text.
+/// The maximum number of changed lines of one text that osdpl shows.
 const MOST: usize = 20;
-/// The maximum size of a comparison: old lines times new lines. Of larger texts, all lines between the first and the
-/// last difference count as changed, because the comparison would take too long.
+/// The maximum size of a comparison: old lines times new lines.
+///
+/// A larger comparison would take too long. Then all lines between the first and the last difference count as changed.
 const PAIRS: usize = 1 << 22;
 
-/// Returns the removed (`-`) and added (`+`) lines, as few as possible. If there are too many, the last line tells how
-/// many are left out; removed and added lines are both shown.
+/// Returns as few removed (`-`) and added (`+`) lines as possible that explain the difference.
+///
+/// If there are more than [`MOST`], the result has some of both kinds, and its last line tells how many lines are
+/// missing.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -34,7 +37,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
         let (left, sign) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
-            // Make a carriage return visible, because it may be the only difference between two lines.
+            // Make a carriage return visible: it may be the only difference between two lines.
             shown.push(format!("{sign} {}", change.value().replace('\r', "\\r")));
         }
     }
@@ -45,8 +48,8 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed and how many added lines to show. Each gets half of the limit, and what the other does not
-/// need of its half.
+/// Returns how many removed and how many added lines to show: half of [`MOST`] each, and more of one kind if the other
+/// needs less.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

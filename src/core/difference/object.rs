@@ -1,4 +1,4 @@
-//! An object of a manifest, normalized for comparison.
+//! Parses the objects of a manifest, and normalizes them for comparison.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// The identity of an object. It has no API version, so that the same object in another version counts as the same.
+/// The identity of an object; without its API version, so that it stays the same if only the API version changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
     /// The kind of the object, such as `Deployment`.
@@ -60,14 +60,15 @@ pub struct Object {
     content: Map<String, Value>,
 }
 
-/// Shows the identity only, because the content may be secret.
+/// Shows only the identity, because the content may contain secrets.
 impl fmt::Debug for Object {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Object").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// Returns the objects of a release's manifest. Documents without kind or name, and helm's test hooks, are left out.
+/// Returns the objects of a release's manifest, without documents that have no kind or name, and without helm's test
+/// hooks.
 pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
@@ -75,7 +76,8 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // For Kubernetes, null is the same as an unset field, and 1.0 the same as 1.
+        // Remove differences without a meaning: to Kubernetes, null is the same as an unset field, and 1.0 the same as
+        // 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -90,7 +92,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // A manifest that names the release's namespace means the same as one without a namespace.
+        // An object without a namespace is created in the release's namespace, so naming this namespace makes no
+        // difference.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -111,13 +114,14 @@ impl Object {
         &self.content
     }
 
-    /// Returns the value at this path of keys.
+    /// Returns the value at a path in the object, given by its keys from the top level on.
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         let (first, rest) = keys.split_first()?;
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether the object is a hook: helm creates it at an event, not together with the rest of the manifest.
+    /// Whether the object is a hook: helm creates it at an event, such as before an upgrade, and not with the rest of
+    /// the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }
@@ -128,12 +132,12 @@ impl Object {
         self.events().is_some_and(|events| events.split(',').any(is_upgrade))
     }
 
-    /// Whether the object is a Secret, whose values must not be shown.
+    /// Whether the object is a Secret, whose values osdpl must not show.
     pub fn is_secret(&self) -> bool {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm keeps the object in the cluster after it left the manifest.
+    /// Whether helm keeps the object in the cluster when a new manifest no longer has it.
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))

@@ -83,7 +83,7 @@ fn pods_restart_if_their_template_changes() {
         );
     }
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
-    let waits = "DaemonSet changes, and its pods restart when they are deleted (updateStrategy OnDelete)";
+    let waits = "DaemonSet changes, and its pods restart when someone deletes them (updateStrategy OnDelete)";
     assert_eq!(workload_changes("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
     let scaled = compared(
         &workload("Deployment", "a", json!({"replicas": 1})),

@@ -1,4 +1,5 @@
-//! The objects of a release that are expected in the cluster, and the drift that was found in them.
+//! Determines which objects and fields of a release must exist in the cluster; also the type for the drift that was
+//! found.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +11,26 @@ use crate::release::{Field, Object, ReleaseKey};
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
-    /// Selects the fields of an object that must have an owner in the cluster.
+    /// Selects those of an object's fields that must have an owner in the cluster.
     ///
     /// If helm used client-side apply (`server_side` is false), the API server may have silently dropped unknown
-    /// fields. Then only fields that it always keeps are expected: `data` and `spec.replicas`.
+    /// fields. So osdpl then expects only fields that the API server always keeps: `data` and `spec.replicas`.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
     }
 }
 
-/// The drift of a release since one of its revisions.
+/// The drift of a release since helm installed one of its revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedDrift {
-    /// The revision that the objects were compared with.
+    /// The revision with whose manifest osdpl compared the objects.
     pub revision: i64,
     /// The objects that someone changed since that revision, sorted.
     pub objects: Vec<DriftedObject>,
 }
 
-/// Returns the objects of a release's manifest that are watched for drift.
+/// Returns the objects of a release's manifest that osdpl watches for drift, each with the expected fields.
 ///
 /// Two sorts of objects are left out: those with `helm.sh/resource-policy: keep`, which several releases may share, and
 /// Jobs with a TTL, which Kubernetes may have deleted. `server_side` says whether helm used server-side apply.

@@ -1,4 +1,4 @@
-//! Reads the fields that a writer owns from the API server's notation `FieldsV1`.
+//! Reads the fields that a writer owns from `FieldsV1`, the API server's notation in `managedFields`.
 //!
 //! A `FieldsV1` is a tree of maps. Its keys are `f:<name of a field>`, `k:<keys that identify a list item>`, `v:<value
 //! of a list item>`, and `.` for the parent itself.
@@ -7,13 +7,14 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths to keep as text. Messages show only a few, and a Deployment has about a hundred.
+/// The maximum number of paths of a writer that osdpl keeps as text. Messages show only a few paths, and a Deployment
+/// has about a hundred.
 const KEPT: usize = 32;
 
-/// The maximum length of a path in bytes. Longer paths are cut off, because a key can have any length.
+/// The maximum length of a path in bytes. osdpl cuts off longer paths, because a key can be of any length.
 const LONGEST: usize = 120;
 
-/// The top-level fields in which changes are no drift.
+/// The top-level fields in which a change does not count as drift, as keys of `FieldsV1`.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
 /// The fields of an object that one writer owns, without those in `metadata` and `status`.
@@ -23,12 +24,12 @@ pub struct OwnedFields {
     pub paths: Vec<String>,
     /// The number of all owned fields; `paths` may have fewer.
     pub count: usize,
-    /// The hashes of the paths of all owned fields, with `[]` for any item of a list.
+    /// The hashes of the paths of all owned fields. In these paths `[]` stands for every item of a list.
     pub hashes: Vec<PathHash>,
 }
 
-/// The hash of a path (FNV-1a, 32 bits), which takes less memory than the text. A collision hides a removed field; its
-/// probability is one in some millions.
+/// The hash of a path (FNV-1a, 32 bits), which takes less memory than the text. If two paths of an object have the same
+/// hash, osdpl may miss a removed field; the probability is one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 
@@ -44,7 +45,7 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Computes the hash of a child from the hash of its parent and the child's key in `FieldsV1`.
+    /// Computes the hash of a child's path from that of its parent (`self`) and the child's key in `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
             Some(name) if self == Self::NONE => self.with(name),
@@ -62,7 +63,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// Visits a node of a `FieldsV1` tree and all nodes below it.
+/// The visitor of a node in a `FieldsV1` tree and of all nodes below it.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,
@@ -128,7 +129,7 @@ fn join(path: &str, key: &str) -> String {
     joined
 }
 
-/// Formats the keys that identify a list item: `{"name":"api"}` as `name=api`.
+/// Formats the keys that identify a list item: returns `name=api` for `{"name":"api"}`.
 fn item(key: &str) -> String {
     let Ok(parts) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(key) else {
         return "…".into();

@@ -1,20 +1,20 @@
-//! The kinds of objects that osdpl watches for drift: those in upstream's manifests, and those that osdpl's features
-//! add.
+//! Lists the kinds of objects that osdpl watches for drift: those in upstream's manifests, and those that osdpl's
+//! features add.
 //!
-//! Objects of other kinds, which users can add with `extraObjects`, are not watched. Each kind needs `get`, `list` and
-//! `watch` in the operator's ClusterRole; `tests/deploy/rules.rs` compares the two lists. `CustomResourceDefinitions`
-//! are left out, because several releases can share them and helm keeps them.
+//! osdpl does not watch objects of other kinds, which users can add with `extraObjects`. Each kind needs `get`, `list`
+//! and `watch` in the operator's ClusterRole; `tests/deploy/rules.rs` compares the two lists.
+//! `CustomResourceDefinitions` are left out, because several releases can share them and helm keeps them.
 
 /// A kind of object, as the API server names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// The kind, such as `Deployment`.
+    /// The name of the kind, such as `Deployment`.
     pub kind: &'static str,
     /// The API group, such as `apps`; empty for the core group.
     pub group: &'static str,
     /// The API version within the group, such as `v1`.
     pub version: &'static str,
-    /// The name in URLs of the API server, such as `deployments`.
+    /// The name of the kind in URLs of the API server, such as `deployments`.
     pub plural: &'static str,
     /// Whether objects of the kind are in namespaces.
     pub namespaced: bool,

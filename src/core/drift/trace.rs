@@ -1,4 +1,4 @@
-//! The traces that writers left in the `managedFields` of an object.
+//! Reads from the `managedFields` of an object who wrote to it, and which fields were removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// The name of helm as a writer in `managedFields`. Helm 3 and 4 set it to this text even if the program file has
-/// another name (`kube.ManagedFieldsManager`).
+/// The name of helm as a writer in `managedFields`. helm 3 and 4 set this name even if the program file has another one
+/// (`kube.ManagedFieldsManager`).
 const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of fields that a message about drift names.
@@ -27,7 +27,7 @@ pub struct Entry {
     fields_v1: OwnedFields,
 }
 
-/// The writers and fields of which a change does not count as drift.
+/// The writers whose changes do not count as drift, and the fields in which changes do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToleratedChanges {
     /// The names of tolerated writers, as in `managedFields`.
@@ -57,18 +57,18 @@ pub struct ForeignWrite {
 /// What the `managedFields` of an object tell about its writers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterTrace {
-    /// When helm last changed the object. A helm operation that does not change the object leaves no time.
+    /// The time of helm's last change of the object. A helm operation that does not change the object leaves this time
+    /// as it is.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. A writer that is neither helm nor
-    /// tolerated counts only if `managedFields` has the time of its write.
+    /// The number of owners of each field, sorted by the hash of the field's path. A foreign writer counts as an owner
+    /// only if `managedFields` has the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by a writer that is neither helm nor tolerated. A write without a time is used only if no write
-    /// has one.
+    /// The newest write by a writer that is neither helm nor tolerated; a write without a time only if none has one.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
 impl WriterTrace {
-    /// Evaluates the `managedFields` of an object.
+    /// Reads the writers of an object from the entries of its `managedFields`.
     pub fn read(entries: &[Entry], tolerated: &ToleratedChanges) -> Self {
         let own = || entries.iter().filter(|entry| entry.manager == HELM_MANAGER);
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
@@ -82,8 +82,8 @@ impl WriterTrace {
 
 /// Counts the owners of each field of an object.
 ///
-/// A foreign write with a time counts, because its fields must not be reported as removed: either osdpl reports the
-/// write itself, or a later helm operation accepted it.
+/// A foreign writer with a time counts as an owner, because osdpl must not report its fields as removed: either osdpl
+/// reports the write itself, or a later helm operation accepted it.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -98,9 +98,11 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that the manifest sets and that have fewer owners than expected, so someone removed them. A
-    /// field counts as owned if a list or map around it is owned: the API server tracks an atomic list or map as one
-    /// field.
+    /// Returns the fields that the manifest sets and that have fewer owners than expected, because someone removed
+    /// them.
+    ///
+    /// A field also has an owner if a list or map around it has one, because the API server tracks an atomic list or
+    /// map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
@@ -115,8 +117,8 @@ impl WriterTrace {
     }
 }
 
-/// Returns the path to report for a removed field. If the whole subtree around it was removed, this is the path of the
-/// subtree, so that osdpl reports it once.
+/// Returns the path that osdpl reports for a removed field: if all fields around it were removed, too, the path of
+/// their common parent, so that osdpl reports them once.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));

@@ -1,4 +1,5 @@
-//! Keystone's API version, its tokens and its service catalogue (Identity API v3).
+//! Builds requests for tokens to Keystone (Identity API v3), and reads Keystone's API version and service catalogue
+//! from its responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use osdpl_values::Values;
 
-/// The service types, such as `compute`, that have an endpoint in Keystone's service catalogue.
+/// The service types, such as `compute`, for which Keystone's service catalogue lists an endpoint.
 pub type Types = BTreeSet<String>;
 
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
@@ -21,7 +22,7 @@ pub struct Login {
     password: String,
 }
 
-/// Shows the user and the domain, but not the password.
+/// Shows the name and domain of the user, but not the password.
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} of {}", self.user, self.user_domain)
@@ -29,8 +30,8 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Returns the administrator from the values of Keystone's release (`endpoints.identity.auth.admin`), with
-    /// upstream's defaults; `None` without a password.
+    /// Returns the administrator's credentials from the values of Keystone's release (`endpoints.identity.auth.admin`).
+    /// Upstream's defaults replace missing names; without a password it returns `None`.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
@@ -55,12 +56,12 @@ impl Login {
     }
 }
 
-/// A token of Keystone; osdpl must never log it.
+/// A token of Keystone, which osdpl must never log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Wraps the text of a token.
+    /// Returns a token with this secret text.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -78,7 +79,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Whether the body is a valid response of Keystone to `GET /v3`.
+/// Whether the body of Keystone's response to `GET /v3` describes version 3 of the API.
 pub(super) fn is_version(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Document {
@@ -91,8 +92,8 @@ pub(super) fn is_version(body: &[u8]) -> bool {
     serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
 }
 
-/// Returns the service types that have an endpoint, from the body of Keystone's response to a token request; `None` if
-/// the body is invalid.
+/// Returns the service types that have an endpoint, from the body of Keystone's response to a request for a token;
+/// `None` if the body is invalid.
 pub fn service_types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {

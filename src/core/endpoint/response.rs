@@ -1,8 +1,8 @@
-//! Interprets the responses of probed APIs.
+//! Determines from the response of a probed API whether the API works.
 
 use super::{Target, Token, keystone};
 
-/// The result of a probe of an API that accepted the connection.
+/// What happened after a probed API had accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.
@@ -11,7 +11,7 @@ pub enum ProbeResponse {
         code: u16,
         /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body of the response, up to a limit.
+        /// The body of the response, of which the probe reads only up to a maximum size.
         body: Vec<u8>,
         /// The token from the response header, if Keystone sent one.
         token: Option<Token>,
@@ -20,12 +20,12 @@ pub enum ProbeResponse {
     Silence(u64),
     /// The operator does not trust the API's certificate, for this reason.
     Certificate(String),
-    /// The response is not HTTP, not TLS although TLS is expected, or ended early; with the error.
+    /// The response is not HTTP, is not TLS although osdpl expects TLS, or ended early; with the error.
     Broken(String),
 }
 
 impl ProbeResponse {
-    /// Returns the problem of the response; `None` if its status code is in `accept`.
+    /// Returns what is wrong with the response; `None` if its status code is one of `accept`.
     pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,
@@ -37,7 +37,7 @@ impl ProbeResponse {
     }
 }
 
-/// Returns the problem with the response of a probed API in one line; `None` if the API responded as expected.
+/// Returns what is wrong with the response of a probed API, in one line; `None` if the API responded as expected.
 pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
     let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {

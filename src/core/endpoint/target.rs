@@ -1,4 +1,4 @@
-//! Determines the APIs to probe.
+//! Determines the OpenStack APIs that the operator probes, and their URLs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,8 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// The DNS domain of the cluster if the values set none (upstream: `endpoints.cluster_domain_suffix`).
+/// The DNS domain of the cluster if the release's values set none at `endpoints.cluster_domain_suffix`; upstream's
+/// default.
 const SUFFIX: &str = "cluster.local";
 
 /// An API that the operator probes.
@@ -21,22 +22,24 @@ const SUFFIX: &str = "cluster.local";
 pub struct Target {
     /// The label `application` of the component that serves the API.
     pub application: String,
-    /// The name of the Service of the API.
+    /// The name of the Kubernetes Service in front of the API.
     pub service: String,
     /// The URL that the probe requests.
     pub url: Url,
-    /// The HTTP status codes of a healthy API.
+    /// The HTTP status codes with which a healthy API may respond.
     pub accept: Vec<u16>,
     /// Whether the API is Keystone, whose response must describe version 3 of its API.
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
-    /// Whether Keystone's service catalogue must list the API: helm has deployed the release, so the Jobs that register
-    /// the API have completed.
+    /// Whether Keystone's service catalogue must list the API. It must as soon as helm has deployed the release,
+    /// because the Jobs that register the API have then completed.
     pub registered: bool,
-    /// The credentials to request a token; only for Keystone itself, once helm has deployed its release.
+    /// The credentials with which osdpl requests a token; only for Keystone's own API, once helm has deployed
+    /// Keystone's release.
     pub login: Option<Login>,
-    /// The generation and the number of ready pods of each workload of the API. A change triggers a probe.
+    /// The generation and the number of ready pods of each workload of the API. osdpl probes the API again when they
+    /// change.
     pub state: Vec<(i64, i32)>,
 }
 
@@ -60,7 +63,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Returns the APIs to probe, by release: those whose component is available.
+/// Returns the APIs to probe, by release: those whose workloads are available.
 pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
@@ -96,7 +99,8 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// Returns the URL of the internal endpoint: from the values of the release, else from the catalogue.
+/// Returns the URL of an API's internal endpoint: from the release's values; what they do not set, from the catalogue
+/// and upstream's defaults.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
@@ -118,8 +122,8 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// Returns the value for internal endpoints. In upstream's charts such a setting is a single value, or a map with the
-/// keys `internal` and `default`.
+/// Returns the value of an endpoint's setting for the internal endpoint. In upstream's charts such a setting is a
+/// single value, or a map with the keys `internal` and `default`.
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

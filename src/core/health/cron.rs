@@ -1,4 +1,4 @@
-//! The health of a CronJob: whether its last run succeeded.
+//! Determines the health of a CronJob: whether its last run succeeded.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind that an owner reference of a Job names if a CronJob created the Job.
+/// The kind in the owner reference of a Job that a CronJob created.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -44,8 +44,8 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// Returns the `CronJob` if it belongs to a helm release: by helm's annotation, or by upstream's label `release_group`
-/// on the CronJob or its pod template.
+/// Returns the `CronJob` if it belongs to a helm release, according to helm's annotation, or to upstream's label
+/// `release_group` on the CronJob or its pod template.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedCronJob> {
     let template = &spec.job_template.spec.template;
     let annotated =
@@ -78,7 +78,7 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
-/// Returns the newest finished run of a `CronJob`; `runs` are its Jobs by name.
+/// Returns the newest finished run of a `CronJob`; `runs` are the `CronJob`'s Jobs by name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -91,11 +91,13 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, with the name of the Job that shows it; `None` if its last run succeeded.
+/// Returns the problem of a `CronJob`, with the name of the Job that shows it; `None` if the `CronJob` is suspended or
+/// its last run succeeded.
 ///
-/// `runs` are its Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished run decides,
-/// so osdpl reports a failure until a later run succeeds. If no Job is left (`failedJobsHistoryLimit: 0`), the time of
-/// the last success in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// `runs` are the `CronJob`'s Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished
+/// run decides, so osdpl reports a failure until a later run succeeds. If no Job is left (`failedJobsHistoryLimit: 0`),
+/// the time of the last success in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`,
+/// `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

@@ -1,4 +1,4 @@
-//! The state of a Job, from the fields that its health depends on.
+//! Reads from a Job the fields on which its health depends.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
@@ -9,7 +9,8 @@ use super::workload::{Condition, Template};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
-/// Upstream's label with the name of the release. It tells the release of a hook, to which helm adds no annotation.
+/// Upstream's label with the name of the release, by which osdpl finds the release of a hook: helm adds no annotation
+/// to hooks.
 pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.
@@ -37,17 +38,17 @@ impl Status {
         }
     }
 
-    /// Returns when the Job completed or failed.
+    /// Returns the time when the Job completed or failed; `None` while it runs.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)
     }
 }
 
-/// Returns the Job if it belongs to a helm release: by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on
-/// the Job or its pod template.
+/// Returns the Job if it belongs to a helm release, according to helm's annotation, or to upstream's label
+/// [`RELEASE_GROUP`] on the Job or its pod template.
 ///
-/// Jobs of a `CronJob` are left out, because they belong to no revision of the release, and Jobs that are being
+/// Jobs of a `CronJob` are left out, because they belong to no revision of the release. So are Jobs that are being
 /// deleted.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
@@ -102,7 +103,8 @@ mod tests {
         for (metadata, spec, expected) in [
             (json!({"name": "j", "annotations": {release::RELEASE_NAME_ANNOTATION: "nova"}}), json!({}), Some("nova")),
             (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
-            // Some Jobs, such as masakari-db-sync and magnum-domain-ks-user, have the label only in their pod template.
+            // Some of upstream's Jobs, such as masakari-db-sync and magnum-domain-ks-user, have the label only in their
+            // pod template.
             (json!({"name": "j"}), template("magnum"), Some("magnum")),
             (json!({"name": "j", "labels": {"app": "x"}}), json!({}), None),
             (

@@ -1,4 +1,4 @@
-//! The readiness of a node, and how long a node may be missing before it counts as lost.
+//! Determines whether a node is ready, and how long it may be missing before it counts as lost.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ pub struct Status {
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.
     Ready,
-    /// The node's kubelet is not ready or silent, since this time if it is known.
+    /// The node's kubelet reports that it is not ready, or does not respond; since this time, if the time is known.
     Missing(Option<Timestamp>),
 }
 
 impl Status {
-    /// Returns the readiness from the condition `Ready`, which the node controller sets to `Unknown` if the kubelet is
-    /// silent.
+    /// Returns the readiness according to the condition `Ready`, which the node controller sets to `Unknown` if the
+    /// kubelet is silent.
     pub fn readiness(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Readiness::Ready,
@@ -51,7 +51,7 @@ impl Readiness {
     /// Without this wait osdpl would report every restart of a kubelet, which takes only seconds.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // If clock skew puts the condition's time into the future, the grace period must not become longer.
+        // If clocks differ, the condition's time may be in the future. That must not make the grace period longer.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

@@ -1,4 +1,4 @@
-//! Pods that are not ready: which workload or Job owns them, and why they are not ready.
+//! Determines why pods are not ready, and which workload or Job owns them.
 //!
 //! Messages leave out what changes while a failure repeats: restart counts, back-off times and the kubelet's
 //! alternating reasons. So a repeated failure does not change the status.
@@ -19,7 +19,7 @@ pub use wire::{Spec, Status};
 
 use crate::observed::Issue;
 
-/// The label with the hash of a pod's template, with which the name of its `ReplicaSet` ends.
+/// The pod label with the hash of the pod's template. The name of the pod's `ReplicaSet` ends with this hash.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A pod that is not ready.
@@ -33,32 +33,32 @@ pub struct UnreadyPod {
     pub owner: Owner,
     /// Why the pod is not ready, if known.
     pub cause: Option<Cause>,
-    /// Whether the pod was ready after its running containers started.
+    /// Whether the pod was ready at some time after its running containers had started.
     pub was_ready: bool,
     /// The node of the pod; `None` before it is scheduled.
     pub node: Option<String>,
-    /// What the pod needs to start, according to its template. Pods of one owner and revision share it in memory.
+    /// What the pod needs to start, according to its template. Pods with equal requirements share one copy in memory.
     pub requirements: Arc<Requirements>,
-    /// The volume claims that the pod mounts; empty once it has a node. Before, an unbound claim may be the reason why
-    /// it is not ready.
+    /// The volume claims that the pod mounts, because an unbound claim may be the reason why it is not scheduled; empty
+    /// once the pod has a node.
     pub claims: Vec<String>,
 }
 
 /// What a pod that is not ready needs to start, according to its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The dependencies that its running init container waits for. The pod's status does not show which of them is
-    /// missing.
+    /// The dependencies for which the pod's running init container waits. The pod's status does not show which of them
+    /// is missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that the pod mounts; empty unless its containers are being created. Then a missing
-    /// one may be the reason why it is not ready.
+    /// The Secrets and ConfigMaps that the pod mounts, because a missing one may be the reason why Kubernetes can't
+    /// create the pod's containers; empty unless the containers are being created.
     pub mounts: Vec<Mount>,
 }
 
 /// A Secret or ConfigMap that a pod mounts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
-    /// Whether it is a Secret or a ConfigMap.
+    /// Whether the mounted object is a Secret or a ConfigMap.
     pub kind: MountKind,
     /// The name of the mounted object, in the pod's namespace.
     pub name: String,
@@ -71,7 +71,7 @@ impl fmt::Display for Mount {
     }
 }
 
-/// The kinds of objects that pods mount and that osdpl looks for.
+/// The kinds of mounted objects whose existence osdpl checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountKind {
     /// A Secret (API version `v1`).
@@ -89,7 +89,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The kinds of owners of pods.
+/// The kinds of objects that own pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
     /// A Deployment (`apps/v1`); it owns the pod through a `ReplicaSet`.
@@ -109,7 +109,7 @@ pub struct Cause {
     pub severity: Severity,
     /// The cause in one line, without the pod's name.
     pub message: String,
-    /// The failing container, if any; its log may contain the reason.
+    /// The container that fails, if any; its log may contain the reason.
     pub failing: Option<FailedContainer>,
 }
 
@@ -135,12 +135,12 @@ pub struct FailedContainer {
     pub container: String,
     /// The number of restarts of the container. Together with the pod's uid it identifies one failure.
     pub restarts: i32,
-    /// Whether the container runs again. If so, the log of its previous run shows the failure.
+    /// Whether the container runs again, so that the log of its previous run shows the failure.
     pub previous: bool,
 }
 
 impl UnreadyPod {
-    /// Returns why this pod is not ready, with its name, if known.
+    /// Returns why this pod is not ready, in a message that begins with its name; `None` if osdpl does not know why.
     pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);
@@ -148,7 +148,7 @@ impl UnreadyPod {
     }
 }
 
-/// Returns the pod with the reason if it is neither ready nor finished, and if a workload or Job owns it.
+/// Returns the pod and why it is not ready; `None` if it is ready or has succeeded, or if no workload or Job owns it.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
@@ -176,7 +176,8 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
         "StatefulSet" => (OwnerKind::StatefulSet, controller.name.as_str()),
         "DaemonSet" => (OwnerKind::DaemonSet, controller.name.as_str()),
         "Job" => (OwnerKind::Job, controller.name.as_str()),
-        // A ReplicaSet is named `<deployment>-<hash>`, so osdpl needs no watch on ReplicaSets.
+        // The name of a ReplicaSet is `<deployment>-<hash>`, so osdpl needs no watch on ReplicaSets to find the
+        // Deployment.
         "ReplicaSet" => {
             let hash = metadata.labels.as_ref()?.get(TEMPLATE_HASH)?;
             (OwnerKind::Deployment, controller.name.strip_suffix(hash.as_str())?.strip_suffix('-')?)

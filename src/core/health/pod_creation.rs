@@ -1,14 +1,14 @@
-//! Errors of controllers, such as that of a ReplicaSet, that cannot create pods.
+//! Formats the errors of controllers that cannot create pods, such as those of a ReplicaSet.
 
 use super::workload::Condition;
 
 /// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The maximum length in characters of a message that Kubernetes wrote.
+/// The maximum length in characters of a message from Kubernetes; osdpl cuts off the rest.
 const MESSAGE_MAX: usize = 240;
 
-/// Returns why a Deployment's pods cannot be created, if its conditions contain the reason.
+/// Returns why Kubernetes can't create a Deployment's pods; `None` if the Deployment's conditions report no such error.
 pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;
@@ -18,15 +18,15 @@ pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
 /// Formats the API server's error for a pod that a controller can't create: `no pod can be created: forbidden: exceeded
 /// quota: …`.
 ///
-/// The name of the pod and the text before it are removed: the name differs in each attempt, so the message would
-/// change.
+/// The result does not contain the name of the pod and the text before it. The name differs in each attempt, so with
+/// the name the message would change each time.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Joins the lines of a text, and cuts off what exceeds the maximum length.
+/// Returns a text as one line, without what exceeds the maximum length.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

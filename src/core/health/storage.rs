@@ -1,4 +1,4 @@
-//! The state of volume claims and StorageClasses, from the fields that osdpl reads.
+//! Reads from volume claims and StorageClasses the fields that osdpl needs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The state of a Deployment, `StatefulSet` or `DaemonSet`, from the fields that its health depends on.
+//! Reads from a Deployment, `StatefulSet` or `DaemonSet` the fields on which its health depends.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason of a Deployment's condition `Progressing` once its newest template was rolled out completely. Kubernetes
-/// keeps it when pods are lost later (`deploymentutil.NewRSAvailableReason`).
+/// The reason of a Deployment's condition `Progressing` after a complete rollout of the newest template. Kubernetes
+/// keeps this reason when pods are lost later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
-/// The fields of `spec` that osdpl reads, of all three kinds of workloads.
+/// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -59,7 +59,7 @@ struct TemplateMetadata {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// The fields of `status` that osdpl reads, of all three kinds of workloads.
+/// The fields that osdpl reads in the `status` of a Deployment, `StatefulSet` or `DaemonSet`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -81,19 +81,21 @@ pub struct Condition {
     /// The type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `True`, `False` or `Unknown`.
+    /// The status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
     /// The reason of the condition's status, in CamelCase.
     pub reason: String,
     /// The reason of the condition's status, as text for people.
     pub message: String,
-    /// When the condition's status last changed.
+    /// The time when the condition's status last changed.
     #[serde(rename = "lastTransitionTime")]
     pub since: Option<Time>,
 }
 
-/// Returns the workload if helm owns it. Its `trouble` says at most that a Deployment's pods cannot be created; the
-/// operator adds other reasons from the pods.
+/// Returns the workload if it belongs to a helm release, according to helm's annotation.
+///
+/// Its `trouble` only says that Kubernetes can't create the pods of a Deployment; the operator later adds the problems
+/// of the pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -112,8 +114,8 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         on_delete: on_delete(kind, metadata, spec, status),
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
-            // A `StatefulSet` has one pod per name and a `DaemonSet` one per node, so `updated` tells how many are
-            // outdated.
+            // A `StatefulSet` has one pod per name and a `DaemonSet` one per node, so the field `updated` already tells
+            // how many of their pods are outdated.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
@@ -141,7 +143,8 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
         WorkloadKind::Deployment => status.updated_replicas,
         WorkloadKind::DaemonSet => status.updated_number_scheduled,
         WorkloadKind::StatefulSet => {
-            // Kubernetes leaves pods below the partition at the older template on purpose.
+            // Kubernetes keeps pods below the partition at the older template on purpose, so they do not count as
+            // outdated.
             let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }
@@ -152,7 +155,7 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // The DaemonSet controller counts pods of the newest template with the strategy `OnDelete`, too (Kubernetes:
+    // The DaemonSet controller counts the pods of the newest template also with the strategy `OnDelete` (Kubernetes:
     // `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })

@@ -1,4 +1,4 @@
-//! Warnings about entries of `spec.nodes.overrides` that select no node, or that select the same node as another entry.
+//! Warns about entries of `spec.nodes.overrides` that select no node, or that select the same node as another entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
 use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
 
-/// The node label that charts use to select a node by name.
+/// The node label with the host name, by which charts select a node that an entry names.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A valid entry of `spec.nodes.overrides`, with the nodes that it selects.
+/// A valid entry of `spec.nodes.overrides`, with the nodes of the cluster that it selects.
 struct Entry<'a> {
     index: usize,
     given: &'a NodeOverride,
@@ -18,7 +18,7 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Warns about entries without nodes, and about nodes that several entries select.
+/// Warns about each entry that selects no node or names a missing one, and about nodes that several entries select.
 pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
@@ -40,7 +40,7 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-/// Warns about an entry that selects no node by its label, or that names a missing node.
+/// Returns the warning about an entry that selects no node by its label, or that names a missing node.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
@@ -61,7 +61,7 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
             }
             let count = missing.len();
             format!(
-                "no node has the name {} in its label {HOSTNAME}; correct it, or take it out",
+                "no node has the name {} in its label {HOSTNAME}; correct the name, or take it out",
                 format_names(missing, count)
             )
         }
@@ -69,8 +69,10 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Warns about nodes that two entries select, unless the values of both entries apply to them. Depending on the form of
-/// the chart, such a node gets the values of only one entry, or no pod at all.
+/// Returns the warnings about nodes that two entries select although the values of only one entry, or of none, apply to
+/// them.
+///
+/// It depends on the form of the chart whether such a node gets the values of only one entry, or no pod at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -86,7 +88,7 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // In the form `conf`, an entry by name wins over an entry by label, whatever their order.
+        // A chart of the form `conf` prefers an entry by name to an entry by label, whatever their order.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
@@ -111,19 +113,19 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     findings.into_values().collect()
 }
 
-/// Whether two entries change the same `DaemonSet`; an entry that names none changes all.
+/// Whether two entries change the same `DaemonSet`; an entry that names no `DaemonSet` changes all of the release.
 fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Whether both entries select nodes by name. The values of both then apply to a node that both name.
+/// Whether both entries select nodes by name, so that the values of both apply to a node that both name.
 fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether the values of both entries apply to a node, for a chart of the form `root`: both select by name, or both by
-/// the same label.
+/// Whether a chart of the form `root` gives a node that two entries select the values of both: if both select by name,
+/// or both by the same label.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

@@ -1,4 +1,4 @@
-//! Assigns roles to nodes: computes the nodes of each role and the labels of each node.
+//! Assigns roles to nodes: computes the nodes of each role and the labels that the operator sets on each node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use crate::observed::{Labels, Node};
 /// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// The desired values of each label of a node, each with the roles that set it: label, value, roles.
+/// For each label of a node, the values that roles want it to have, each with the names of these roles.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
-/// The warnings by field and message, each with the nodes that it applies to.
+/// The warnings by field and message, each with the names of the nodes that it is about.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
-/// Adds the status of each role, the label changes of each node, and the warnings to the inventory.
+/// Adds to the inventory the status of each role, the label changes of each node, and the warnings.
 pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, inventory: &mut NodeInventory) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
@@ -55,16 +55,16 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Warns about a role that names nodes that do not exist, or whose selector matches no node.
+/// Returns the warning about a role that names missing nodes, or whose selector matches no node.
 fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message| Some(Finding::new(Level::Warning, field.clone(), message));
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
     let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
-        ([], Some(selector)) if !fits(selector) => {
-            warning("its selector matches no node; correct it, or label the nodes that should have the role".into())
-        }
+        ([], Some(selector)) if !fits(selector) => warning(
+            "its selector matches no node; correct the selector, or label the nodes that should have the role".into(),
+        ),
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
@@ -81,8 +81,10 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     }
 }
 
-/// Returns the labels that the operator sets on a node. It skips, with a warning, a label for which roles want
-/// different values, or to which another writer gave another value.
+/// Returns the labels that the operator must own on a node.
+///
+/// A label to which another writer gave another value is left out, with a warning. If roles want different values for a
+/// label, the operator warns and keeps the value that it has set, if one of the roles wants this value.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -102,8 +104,8 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // If roles want different values, keep the current one if it is ours and a role wants it. So pods that select
-        // by the label keep running.
+        // If roles want different values, keep the current value if the operator set it and a role wants it, so that
+        // pods that select by the label keep running.
         if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
@@ -111,14 +113,15 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
     granted
 }
 
-/// Describes a label that a role wants to set, but that another writer has set to another value.
+/// Returns the warning about a label that a role wants to set, but that another writer has set to another value. The
+/// caller replaces `{nodes}`.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set {value}, remove the label: kubectl label node <node> {key}-"
+        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, remove the label: kubectl label node <node> {key}-"
     )
 }
 
-/// Describes a label that several roles want to set to different values.
+/// Returns the warning about a label that several roles want to set to different values. The caller replaces `{nodes}`.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
@@ -130,8 +133,7 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change of a node's labels, if labels must be added or removed or the annotation that lists them is
-/// outdated; `None` if the node is up to date.
+/// Returns the change of a node's labels and of the annotation that lists them; `None` if both are up to date.
 fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
@@ -142,8 +144,8 @@ fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), labels, gains, losses })
 }
 
-/// Whether a selector matches a node with these labels, with the semantics of Kubernetes
-/// (`k8s.io/apimachinery/pkg/labels`). An empty selector matches every node.
+/// Whether a selector matches a node with these labels, as Kubernetes evaluates selectors
+/// (`k8s.io/apimachinery/pkg/labels`): an empty selector matches every node.
 pub(super) fn selector_matches(selector: &NodeSelector, labels: &Labels) -> bool {
     let same = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
     let holds = selector.match_expressions.iter().all(|required| {

@@ -77,7 +77,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
-    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set 1, remove the label: kubectl label node <node> x-";
+    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", remove the label: kubectl label node <node> x-";
     let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
     let cases = [
         (
@@ -112,7 +112,7 @@ fn warns_about_names_and_selectors_without_nodes() {
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector matches no node; correct it, or label the nodes that should have the role",
+            "its selector matches no node; correct the selector, or label the nodes that should have the role",
         ),
     ];
     for (role, expected) in cases {
@@ -171,7 +171,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("front", &rack, &named("b"), None),
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
-        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct it, or take it out".to_owned())),
+        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct the name, or take it out".to_owned())),
         ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {

@@ -180,7 +180,7 @@ async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &
         .await;
     world.maintain("away", json!({"node": node})).await;
     world
-        .until_message("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
+        .until_message("away", "osdpl cannot query Nova: the password of the cloud's administrator is not known yet")
         .await;
     server.set_behaviour("nova-api", Behaviour::Unavailable);
     world.apply(&paused_spec).await;

@@ -1,4 +1,4 @@
-//! Checks of `spec.nodes.overrides` that need neither merged values nor a cluster.
+//! Checks `spec.nodes.overrides`, as far as this needs neither merged values nor a cluster.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::ReleaseKey;
 
-/// Checks the entries of `spec.nodes.overrides`; `wanted` are the releases of the cloud.
+/// Checks the entries of `spec.nodes.overrides`, and adds the findings; `wanted` are the releases of the cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -63,12 +63,13 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns why an entry's values for a release are invalid, with the field below the release; `None` if they are valid.
+/// Returns why an entry's values for a release are invalid, with the invalid field below that of the release; `None` if
+/// they are valid.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {
         let message = format!(
-            "can't differ by node: chart {chart} makes the same pods for all of them; set it for all nodes in spec.services, or take it out"
+            "can't differ by node: chart {chart} makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out"
         );
         return Some(("", message));
     }

@@ -1,5 +1,6 @@
-//! The two forms in which upstream charts accept values for some nodes, and the values and nodes that they can't
-//! express.
+//! Renders values for some nodes in the two forms that upstream charts accept.
+//!
+//! The module also finds the values and nodes that these forms can't express.
 
 use serde_json::{Map, Value, json};
 
@@ -7,14 +8,15 @@ use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The node label with the host name, which charts of the form `root` use to select a node by name.
+/// The node label with the host name, by which charts of the form `root` select a node that an entry names.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The number of characters of the host name that charts put into the name of a `DaemonSet` (helm-toolkit,
 /// `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Returns the path at which a chart expects the values by node of one `DaemonSet`.
+/// Returns the path at which a chart expects the values by node of one `DaemonSet`; `key` is the chart's name for it,
+/// such as `neutron_ovs-agent`.
 pub(super) fn values_path(form: Form, key: &str) -> Path {
     match form {
         Form::Conf => ["conf", "overrides", key].into_iter().collect(),
@@ -22,7 +24,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders the entries as the chart expects them at [`values_path`].
+/// Renders the entries for one `DaemonSet` as its chart expects them at [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
@@ -68,8 +70,9 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
     json!({ "labels": labels })
 }
 
-/// Merges values into the item for the same nodes and moves this item to the end, because charts use the last item that
-/// matches a node.
+/// Merges values into the item for the same nodes, and moves this item to the end.
+///
+/// If several items match a node, charts use the last one.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     let known = entries.iter().position(|(known, _)| *known == nodes);
     let mut merged = known.map(|index| entries.remove(index).1).unwrap_or_default();
@@ -77,7 +80,7 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns the problems of an entry: nodes and values that the form of the chart can't express.
+/// Returns the values and nodes of an entry that the chart's form can't express, each with a message.
 pub(super) fn problems(
     chart: &str,
     name: &str,
@@ -90,7 +93,9 @@ pub(super) fn problems(
         let first = path.keys().first().map(String::as_str).unwrap_or_default();
         let second = path.keys().get(1).map(String::as_str);
         if first == "overrides" || (first == "conf" && second == Some("overrides")) {
-            let message = "is reserved for the chart's own values by node; set the values themselves".to_owned();
+            let message =
+                "is where osdpl writes the values by node for the chart; set each value at its usual path instead"
+                    .to_owned();
             problems.push((Subject::Value(path), message));
         } else if own.form == Form::Conf && (first != "conf" || second.is_none()) {
             problems.push((Subject::Value(path), shared(chart, name, "the values below conf")));
@@ -113,7 +118,8 @@ fn shared(chart: &str, name: &str, what: &str) -> String {
     )
 }
 
-/// Finds the label or hosts of an entry from which the chart can't build a valid name of a `DaemonSet`.
+/// Returns the label or hosts of an entry from which the chart can't build a valid name of a `DaemonSet`, each with a
+/// message.
 fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {

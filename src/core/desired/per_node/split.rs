@@ -1,5 +1,7 @@
-//! How the values split a release's `DaemonSets` by node. If the split changes, the chart renames the `DaemonSets` or
-//! they select other nodes, so all their pods are recreated.
+//! Determines how the values of a release split its `DaemonSets` by node.
+//!
+//! If the split changes, the chart renames the `DaemonSets` or they select other nodes, so all their pods are
+//! recreated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +17,9 @@ use osdpl_values::{Values, canonical, digest, get};
 pub struct NodeSplit {
     /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`] if no `DaemonSet` is split.
     pub digest: String,
-    /// The components of which some nodes run pods with values of their own.
+    /// The components of which some nodes run pods with their own values.
     pub components: BTreeSet<Component>,
-    /// The name that upstream's chart gives the `DaemonSet` for all nodes without values of their own, by component.
+    /// For each component, the name that the chart gives the `DaemonSet` for all nodes without values of their own.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
@@ -43,8 +45,7 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the nodes that the rendered entries select, in the order that matters to the chart, without the entries'
-/// values.
+/// Returns the selections of nodes of the rendered entries, in the order that matters to the chart, without the values.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

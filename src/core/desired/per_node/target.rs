@@ -1,11 +1,12 @@
-//! The nodes that an entry of `spec.nodes.overrides` selects: by one label or by name, as charts can.
+//! Determines the nodes that an entry of `spec.nodes.overrides` selects: by one label or by name, because charts
+//! support nothing else.
 
 use std::collections::BTreeSet;
 
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
-/// A set of nodes that a chart can select.
+/// A set of nodes, given in a way in which charts can select nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTarget {
     /// The nodes on which this label has one of these values.
@@ -23,8 +24,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both sets share a value of one label, or a name. The later of two such entries overrides values of the
-    /// earlier one.
+    /// Whether both sets share a value of one label, or a name, so that the later entry overrides values of the earlier
+    /// one.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -39,7 +40,7 @@ impl NodeTarget {
 /// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// Returns a message if no chart can select these nodes: why, and what to do.
+/// Returns a message if charts can't select these nodes: why, and what the user must do.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;
@@ -59,7 +60,7 @@ fn unsupported(what: &str) -> String {
     )
 }
 
-/// Whether a text is a valid object name: a DNS-1123 subdomain (`k8s.io/apimachinery/pkg/util/validation`).
+/// Whether a text is a valid DNS-1123 subdomain, as the names of nodes are (`k8s.io/apimachinery/pkg/util/validation`).
 pub fn is_subdomain(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

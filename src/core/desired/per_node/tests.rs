@@ -114,7 +114,7 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             entry(&rack, "bare", &fine),
-            ".releases.bare: can't differ by node: chart bare makes the same pods for all of them; set it for all nodes in spec.services",
+            ".releases.bare: can't differ by node: chart bare makes the same pods for all nodes; set the values for all nodes in spec.services",
         ),
         (
             named,
@@ -132,11 +132,11 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
-            ".releases.front.values.conf.overrides.x: is reserved for the chart's own values by node",
+            ".releases.front.values.conf.overrides.x: is where osdpl writes the values by node",
         ),
         (
             entry(&rack, "store", &json!({"overrides": {"x": 1}})),
-            ".releases.store.values.overrides.x: is reserved for the chart's own values by node",
+            ".releases.store.values.overrides.x: is where osdpl writes the values by node",
         ),
         (
             entry(&label("example.org/gpu", "1"), "front", &fine),
@@ -195,7 +195,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name those to change among agent, l2_agent, whose pods are then restarted";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name those that get the values (agent, l2_agent): their pods then restart";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);

@@ -1,8 +1,9 @@
-//! Finds typos of keys. In maps where a chart accepts any key, osdpl reports a key only if it is most likely a
-//! misspelling of a known key.
+//! Finds likely typos of known keys.
+//!
+//! In a map where a chart accepts any key, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// The minimum length in characters of names that are compared. Shorter names, such as `ovs` and `ovn`, differ on
-/// purpose.
+/// The minimum length in characters of a name that may be a typo of another. Shorter names, such as `ovs` and `ovn`,
+/// differ on purpose.
 const LETTERS: usize = 4;
 
 /// Returns the known name that `written` is a likely typo of.

@@ -1,4 +1,4 @@
-//! Finds the reason why a pod is not ready: runs a list of checks, the most severe cause first.
+//! Finds the reason why a pod is not ready, by a list of checks that begins with the most severe cause.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -7,8 +7,10 @@ use crate::health::pod_creation::shorten;
 /// The name of upstream's init container that waits for the pod's dependencies (kubernetes-entrypoint).
 const ENTRYPOINT: &str = "init";
 
-/// The reasons that the kubelet gives for an image that it can't pull. It alternates between them, so osdpl's message
-/// always uses the same one.
+/// The reasons that the kubelet gives for an image that it can't pull.
+///
+/// The kubelet alternates between them, so osdpl's message uses one reason for all of them, except for
+/// `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -18,8 +20,8 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The reasons that the kubelet gives for a container that it can't create, such as for a missing Secret key, volume
-/// path or program.
+/// The reasons that the kubelet gives for a container that it can't create, such as one for which a Secret key, a
+/// volume path or a program is missing.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -28,7 +30,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// Returns the most severe cause why a pod is not ready.
+/// Returns the most severe cause why a pod is not ready; `None` if no check finds one.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
@@ -69,7 +71,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the failure of a container that failed and has not become ready since, even if it runs again.
+/// Returns the failure of a container that failed and has not been ready since then, even if it runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -93,7 +95,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// Returns a failure of the whole pod, such as an eviction or a node shutdown.
+/// Returns the failure of a whole pod, such as an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -110,7 +112,8 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // Kubernetes binds a volume claim a moment after the pod is created, so an unbound claim may need only time.
+    // Kubernetes may bind a volume claim a moment after it created the pod, so a pod with an unbound claim may need
+    // only time.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -128,8 +131,10 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// Reports a container that is being created. The message names both possible steps, because the kubelet gives the same
-/// reason while it mounts volumes and while it creates containers.
+/// Returns the cause of a pod whose container is being created.
+///
+/// The kubelet gives the same reason while it mounts volumes and while it creates containers, so the message names
+/// both.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

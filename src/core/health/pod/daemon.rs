@@ -1,15 +1,15 @@
-//! The pods of `DaemonSets`, ready or not, which rollouts replace.
+//! Reads the pods of `DaemonSets`, ready or not, which rollouts replace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label with the revision of a pod's template. Kubernetes sets it on `ControllerRevisions`, too
-/// (`apps.DefaultDaemonSetUniqueLabelKey`).
+/// The label with the revision of a pod's template, on pods and on `ControllerRevisions` (Kubernetes:
+/// `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
-/// Returns the pod with its node, template revision and state, if it belongs to a `DaemonSet`.
+/// Returns the pod with its node, template revision and state; `None` if no `DaemonSet` owns it.
 pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();

@@ -1,9 +1,9 @@
-//! Reads the dependencies of a pod from the environment of upstream's init container kubernetes-entrypoint, which waits
-//! for them.
+//! Reads the dependencies of a pod from the environment of its init container kubernetes-entrypoint, which waits for
+//! them.
 //!
 //! The README of kubernetes-entrypoint describes the names and formats of the variables. Upstream's charts always set
 //! `DEPENDENCY_SERVICE`, even if it is empty, so osdpl recognizes the init container by it. A name without a namespace
-//! refers to the pod's own namespace.
+//! refers to an object in the pod's own namespace.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::wire::{Container, Spec, Status};
 /// The environment variable by which osdpl recognizes an init container of kubernetes-entrypoint.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
-/// What the init container of a pod waits for.
+/// An object for which the init container of a pod waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependency {
     /// The init container waits until this Service has a ready address.
@@ -44,7 +44,7 @@ pub enum Dependency {
         namespace: String,
         /// The labels that the pod must have.
         labels: BTreeMap<String, String>,
-        /// Whether the pod must be on the same node as the waiting pod.
+        /// Whether this pod must be on the same node as the pod that waits.
         same_node: bool,
     },
 }
@@ -68,7 +68,7 @@ struct JobEntry {
     namespace: String,
 }
 
-/// Returns the dependencies that the running init container waits for, if it is kubernetes-entrypoint.
+/// Returns the dependencies for which a pod's running init container waits; none if it is not kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));
@@ -107,7 +107,7 @@ fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (Str
     })
 }
 
-/// Parses a list in JSON. An invalid list is ignored, because kubernetes-entrypoint logs the error itself.
+/// Parses a list in JSON. An invalid list counts as empty, because kubernetes-entrypoint reports the error in its log.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

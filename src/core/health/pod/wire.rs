@@ -42,7 +42,8 @@ struct Projected {
     sources: Vec<Source>,
 }
 
-/// A reference to a Secret or ConfigMap. Volumes use `secretName`, projected volumes and ConfigMaps use `name`.
+/// A reference to a Secret or ConfigMap. A volume names a Secret by `secretName`; projected volumes and ConfigMaps use
+/// `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -72,7 +73,7 @@ pub(super) struct Variable {
     pub(super) value: String,
 }
 
-/// Shows only the name of the variable, because its value may be a password.
+/// Shows only the name of the environment variable, because its value may be a password.
 impl fmt::Debug for Variable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)
@@ -158,7 +159,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps that the pod mounts and without which it can't start.
+    /// Returns the Secrets and ConfigMaps that the pod mounts, except for optional ones.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -181,8 +182,9 @@ impl Status {
         self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether the pod was ready after its containers started. If it never was, its condition `Ready` is older than its
-    /// running containers.
+    /// Whether the pod was ready at some time after its running containers had started.
+    ///
+    /// The condition `Ready` of a pod that was never ready is older than its running containers.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =
