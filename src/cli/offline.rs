@@ -121,13 +121,14 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Resolving finds only problems of values. The review's findings cover the other fields of the file, too.
+        // Use the findings of the review: they are about every field of the file, those of resolving only about values.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it is well-formed. Callers look for other errors, because they know the cluster.
+/// Returns the resource of a file if it is well-formed. The caller checks the resource for other errors, with what it
+/// knows about the cluster.
 ///
 /// # Errors
 /// If the resource is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.

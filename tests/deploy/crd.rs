@@ -1,5 +1,5 @@
-//! The CRD: it matches the types and the catalogue, respects the API server's limits, and refuses invalid resources
-//! with helpful messages.
+//! Checks the CRDs: they match the types and the catalogue, respect the API server's limits, and refuse invalid
+//! resources with helpful messages.
 
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ fn every_field_is_bounded_without_defaults() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // A CEL rule limits the value if it is a number.
+            // Such a value is a text or a number; `maxLength` limits texts, and a CEL rule limits numbers.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };

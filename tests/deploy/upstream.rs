@@ -1,5 +1,5 @@
-//! Every release of the catalogue in valid clouds, with upstream's charts (from `CHARTS`, or else the stand-ins): each
-//! credential is set wherever charts repeat it.
+//! Checks valid clouds with every release of the catalogue, and upstream's charts (from `CHARTS`, or else the
+//! stand-ins): the values set each credential wherever charts repeat it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Paths in more than one chart, and a credential: every chart that knows the path must have this credential there.
+/// Paths that several charts have, each with a credential: for every chart that knows the path, osdpl must set this
+/// credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -51,7 +52,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Release, path and credential where a chart repeats another user's password, and other charts have their own user.
+/// Passwords of another service's user that only one chart repeats: the release, the path and the credential. In other
+/// charts, the path belongs to a user of their own.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -64,7 +66,8 @@ const REPEATED: &[(&str, &str, &str)] = &[
 /// The release and the paths of an independent database, which shares no password with the cloud's.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords that osdpl leaves as they are in charts: release, path and reason; `*` matches one release or key.
+/// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
+/// any one key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),

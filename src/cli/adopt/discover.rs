@@ -44,9 +44,9 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
 
 /// How the chart that osdpl would install differs from the one in helm's record.
 pub(crate) enum ChartState {
-    /// The charts differ; the text says how.
+    /// The chart that osdpl would install differs from the recorded one; the text says how.
     Other(String),
-    /// The chart can't be obtained or read; the text says why.
+    /// The chart that osdpl would install can't be obtained or read; the text says why.
     Unknown(String),
 }
 

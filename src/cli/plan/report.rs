@@ -42,7 +42,7 @@ pub(crate) struct PlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub findings: Vec<FindingOutput>,
-    /// Facts that could not be determined.
+    /// Messages about facts that could not be read, so that the plan may differ from the operator's.
     pub unknown: Vec<String>,
     /// Notes for the user, such as active rollouts.
     pub notes: Vec<String>,

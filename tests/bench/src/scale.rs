@@ -38,7 +38,7 @@ const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 /// The number of the sample's releases.
 const RELEASES_OF_THE_SAMPLE: usize = 13;
 
-/// How often a pod loses its readiness.
+/// How many times the benchmark makes a pod unready.
 const EVENTS: usize = 5;
 
 /// The measurements on a large cloud.

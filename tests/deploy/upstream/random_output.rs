@@ -24,7 +24,7 @@ pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
 
 const MASK: &str = "<drawn>";
 
-/// Returns a line in which the random suffix of a name in [`DRAWN`] is masked.
+/// Returns the line, with the random suffix masked if the line has a name from [`DRAWN`].
 fn name(line: &str) -> String {
     let masked = DRAWN.iter().find_map(|begin| {
         let (before, drawn) = line.split_once(begin)?;
