@@ -62,8 +62,8 @@ impl ChartOptions {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns what pulls charts for the store: helm, or nothing if the source is a folder, for which no helm need be
-    /// installed.
+    /// Returns the puller of the chart store, which runs helm. If the source is a folder, it pulls nothing, and helm
+    /// need not be installed.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

@@ -33,7 +33,7 @@ struct Location {
     document: Rc<ParsedDocument>,
     /// The keys of the object in the document; empty if the document is the object.
     keys: Vec<String>,
-    /// The number of lines of the file before the document.
+    /// The number of lines in the file that come before this YAML document.
     lines_before: u64,
 }
 

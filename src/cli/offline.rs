@@ -127,8 +127,8 @@ impl Offline {
     }
 }
 
-/// Returns the resource of a file if it is well-formed. The caller checks the resource for other errors, with what it
-/// knows about the cluster.
+/// Returns the resource of a file if it is well-formed. This function does not look for other errors: its callers do,
+/// some of them with facts from the cluster.
 ///
 /// # Errors
 /// If the resource is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
@@ -197,8 +197,8 @@ pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report, and fails if there are any. `osdpl render` checks this before it
-/// writes a script, because users run that script.
+/// Prints the errors that the API server would report, and fails if there are any. `osdpl render --credentials` calls
+/// it for the given file before it writes install.sh: users may run the script without having applied the file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

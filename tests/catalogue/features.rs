@@ -1,4 +1,4 @@
-//! The values that each feature sets, and its errors and warnings.
+//! Checks the values that each feature sets, and its errors and warnings.
 
 #[path = "features/agents.rs"]
 mod agents;

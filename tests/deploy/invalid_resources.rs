@@ -1,4 +1,4 @@
-//! Resources that the API server must refuse, and the expected messages.
+//! Lists resources that the API server must refuse, with the expected messages.
 
 /// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

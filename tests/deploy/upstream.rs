@@ -189,7 +189,8 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
     })
 }
 
-/// Returns a message for each password and repeated value that a release does not set.
+/// Returns a message for each path where a release lacks its credential: passwords that are still upstream's default,
+/// and paths of [`SHARED`] and [`REPEATED`].
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
     leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
@@ -255,7 +256,7 @@ fn shared_secrets_are_equal_in_both_releases() {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // By this secret, Nova recognizes metadata requests from Neutron's proxies.
+    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same one.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");

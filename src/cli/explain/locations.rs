@@ -26,7 +26,7 @@ pub(crate) struct ValueLocation {
     pub location: String,
     /// Why the catalogue sets this value, if it says so.
     pub why: Option<String>,
-    /// The CEL expression that results in the value, if the catalogue has one there.
+    /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
     pub expression: Option<String>,
 }
 

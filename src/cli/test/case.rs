@@ -25,7 +25,7 @@ pub(crate) struct Case {
     pub expect: Vec<Expectation>,
 }
 
-/// One expectation: exactly one field in addition to `release` and `path`.
+/// One expectation of a case. Exactly one field must be set in addition to `release` and `path`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Expectation {

@@ -52,10 +52,10 @@ const EXPECTED: [(&str, FieldType); 11] = [
     ("warns", Text),
 ];
 
-/// Parses one case, from line `begin` to before line `end`, if its file as a whole can't be parsed.
+/// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// It first parses these lines alone, which reads `y` as a text in a field for texts. If that fails, it uses `parsed`,
-/// the case as it was read with its file.
+/// First it parses these lines alone: then `y` is a text in a field for texts. If the lines alone can't be parsed, it
+/// uses `parsed`, the case as it was read with its file.
 ///
 /// # Errors
 /// Describes the first problem.

@@ -1,4 +1,4 @@
-//! The RPC servers of Neutron's agents, and the firewall of trunk ports.
+//! Checks when Neutron deploys RPC servers for its agents, and which firewall trunk ports use.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The values, errors and warnings of the feature `network`.
+//! Checks the values that the feature `network` sets, and its errors and warnings.
 
 use serde_json::json;
 

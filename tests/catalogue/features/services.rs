@@ -1,4 +1,4 @@
-//! The features of optional services: load balancers, shares, bare metal, DNS, instance high availability.
+//! Checks the features of optional services: load balancers, shares, bare metal, DNS, instance high availability.
 
 use serde_json::{Value, json};
 
