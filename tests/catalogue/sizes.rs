@@ -165,7 +165,7 @@ fn refuses_contradicting_sizes_with_both_names() {
     }
 }
 
-/// Checks that a refusal of these presets and features contains all parts.
+/// Checks that osdpl refuses a cloud with these presets and features, in a message that contains all of `parts`.
 fn assert_refused(catalog: &Catalog, presets: &[&str], features: &Value, parts: &[&str]) {
     let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features});
     let refusals = refusals(&resolved(catalog, &spec));
