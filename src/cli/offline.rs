@@ -106,7 +106,7 @@ impl Offline {
         }
     }
 
-    /// Resolves a resource, and fails only if its findings prevent that.
+    /// Resolves a resource even if it has errors, unless one of them prevents its selection.
     ///
     /// # Errors
     /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
