@@ -1,5 +1,5 @@
-//! The shipped catalogue: it loads, every value has a key in its chart, every credential has a path, and each kind of
-//! cloud resolves to consistent values.
+//! Checks the shipped catalogue: it loads, every value has a key in its chart, every credential has a path, and each
+//! kind of cloud resolves to consistent values.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 

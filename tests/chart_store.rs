@@ -1,4 +1,5 @@
-//! The chart store with the real helm 3 and 4: charts are pulled from a local repository, and packaged like helm does.
+//! Checks the chart store with the real helm 3 and 4: it pulls charts from a local repository, and packages charts
+//! exactly as helm does.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 

@@ -1,7 +1,7 @@
-//! Golden files: the output of `osdpl render` and `osdpl plan --offline` for many clouds.
+//! Compares the output of `osdpl render` and `osdpl plan --offline` for many clouds with golden files.
 //!
-//! The renders of three clouds are stored completely: compute, storage, and storage with ha. For every other preset,
-//! OpenStack release and sample only the difference to one of these is stored, so that a new file in `presets`,
+//! Three renders are stored completely: of the presets compute, storage, and storage with ha. For every other preset,
+//! OpenStack release and sample, only the difference to one of the three is stored, so that a new file in `presets`,
 //! `values/openstack` or `deploy/samples` needs a new golden file. After an intended change run `make golden`, then
 //! review `git diff tests/golden`.
 

@@ -1,4 +1,5 @@
-//! Checks of the repository's layout: pure crates stay free of I/O, files stay short, the top level stays as agreed.
+//! Checks the repository's layout: pure crates stay free of I/O, files stay short, the top level has only the agreed
+//! entries.
 //!
 //! Cargo enforces the direction of imports between crates.
 
@@ -108,7 +109,7 @@ fn pure_crates_do_no_io() {
         if LOADERS.contains(&file.as_str()) {
             continue;
         }
-        // Certificates are parsed with rustls; no connection is made.
+        // A pure crate may use rustls: it only parses certificates with rustls, and opens no connection.
         let code = code(&file).replace("tokio_rustls::rustls", "");
         found.extend(IO.into_iter().filter(|name| code.contains(name)).map(|name| format!("{file} uses {name}")));
     }

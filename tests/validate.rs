@@ -1,5 +1,5 @@
-//! Findings for bad inputs, and the options of `osdpl validate`. The findings come from the library that the command,
-//! the webhook and the operator share.
+//! Checks the findings about bad inputs, and the options of `osdpl validate`. The findings come from the library that
+//! the command, the webhook and the operator share.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 

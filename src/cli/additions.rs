@@ -28,8 +28,8 @@ pub(crate) enum OnInvalid {
 }
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is assumed for objects that
-    /// name none.
+    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. An object that names no namespace
+    /// counts as in `namespace`.
     pub(crate) fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
         self.load_with(&read_file(file, namespace)?)
     }
@@ -85,8 +85,8 @@ pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Additi
     })
 }
 
-/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource.
-/// `namespace` is assumed for objects that name none.
+/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource. An
+/// object that names no namespace counts as in `namespace`.
 ///
 /// # Errors
 /// If the file can't be read, or if such a `ConfigMap` is invalid.
@@ -129,7 +129,8 @@ pub(crate) fn parse_files<'a>(
     Ok(maps.iter().filter(is_included).map(read_addition).collect())
 }
 
-/// Parses a `ConfigMap`. `on_invalid` says whether it fails for an invalid one or returns `None`.
+/// Parses a `ConfigMap` with the catalogue's label. If it is invalid, the result is an error with [`OnInvalid::Fail`],
+/// or else `None`.
 fn config_map(file: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {
     match serde_json::from_value(object.clone()) {
         Ok(map) => Ok(Some(map)),

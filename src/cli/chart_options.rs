@@ -34,12 +34,12 @@ impl ChartOptions {
         self.source.as_ref()
     }
 
-    /// Opens the store with the selected source and lock.
+    /// Opens the chart store with the selected source of charts and the selected lock.
     pub(crate) async fn open(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
-    /// Opens a store that can tell which charts it would pull, but pulls none.
+    /// Opens a chart store that can tell which charts it would pull, but pulls none.
     pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
@@ -57,12 +57,13 @@ impl ChartOptions {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// Opens the store with the selected source and the given lock.
+    /// Opens the chart store with the selected source of charts, and with this lock instead of the selected one.
     pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns the puller of charts, which runs helm. A folder of charts needs no helm.
+    /// Returns the puller of the chart store, which runs helm. If the source is a folder, it pulls nothing, and helm
+    /// need not be installed.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

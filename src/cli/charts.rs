@@ -169,7 +169,7 @@ impl PullArguments {
 
 impl ChartOptions {
     async fn list(self) -> anyhow::Result<()> {
-        // The lock lists the charts of a repository with their digests, so helm need not pull them.
+        // The lock has the versions and digests of a repository's charts, so the list needs no helm and pulls no chart.
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut results = Results::default();

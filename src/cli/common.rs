@@ -35,8 +35,8 @@ impl CatalogOption {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the introduction of an error in the catalogue. It names the folder, because file names in the error are
-    /// relative to it.
+    /// Returns the text to print before an error about the catalogue, such as `the catalogue in DIR is invalid`. It
+    /// names the folder, because file names in the error are relative to the folder.
     pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")

@@ -28,7 +28,7 @@ impl Arguments {
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
-    // `build` adds the `help` subcommands and the global options.
+    // Without `build`, the command lacks the `help` subcommands and the global options, which are completed, too.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
     let mut command = &root;
@@ -64,7 +64,8 @@ fn values(option: &Arg) -> Candidates {
     values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect()
 }
 
-/// Whether an option takes a file: most options without a fixed set of values do.
+/// Whether the shell completes files for an option: for each option without a fixed set of values, because most take a
+/// file.
 fn takes_file(option: &Arg) -> bool {
     option.get_possible_values().is_empty()
 }

@@ -54,8 +54,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that osdpl still manages, each with its service; prints which are unmanaged
-    /// already.
+    /// Returns the requested releases that osdpl still manages, as pairs of service and release; prints which are
+    /// unmanaged already.
     async fn managed_releases(
         &self,
         client: &Client,
@@ -81,7 +81,7 @@ impl Arguments {
     }
 }
 
-/// Returns the merge patch of the spec that unmanages these releases, each given with its service.
+/// Returns the merge patch of the spec that unmanages releases; each pair is a service and one of its releases.
 fn unmanage_patch(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {

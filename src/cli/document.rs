@@ -33,17 +33,18 @@ struct Location {
     document: Rc<ParsedDocument>,
     /// The keys of the object in the document; empty if the document is the object.
     keys: Vec<String>,
-    /// The number of lines of the file before the document.
+    /// The number of lines in the file that come before this YAML document.
     lines_before: u64,
 }
 
 impl Location {
-    /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
+    /// Returns the location of a field, such as `cloud.yaml:12`. If the file lacks the field, it is that of the nearest
+    /// parent.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         format!("{}:{}", self.file, self.number(keys))
     }
 
-    /// Returns the line of a field, or of its nearest parent.
+    /// Returns the line of a field; of its nearest parent if the file lacks the field.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.document.nearest(self.keys.iter().map(String::as_str).chain(keys)) + self.lines_before
     }
@@ -153,17 +154,18 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the file in messages.
+    /// Returns the name of the file, as messages show it.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
 
-    /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
+    /// Returns the location of a field, such as `cloud.yaml:12`. If the file lacks the field, it is that of the nearest
+    /// parent.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
 
-    /// Returns the line of a field, or of its nearest parent.
+    /// Returns the line of a field; of its nearest parent if the file lacks the field.
     pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.location.number(keys)
     }
@@ -184,7 +186,7 @@ fn select(
     match (resources.len(), name) {
         (0, Some(name)) if count > 0 => {
             bail!(
-                "{file} contains no OpenStackDeployment named {name}, only {available}; name that one, or leave the name out"
+                "{file} contains no OpenStackDeployment named {name}, only {available}; correct the name, or leave it out"
             )
         }
         (0 | 1, _) => Ok(resources.pop()),
@@ -246,7 +248,7 @@ mod tests {
         };
         assert_eq!(name(&both, "other").unwrap(), "other");
         let error = name(&both, "third").unwrap_err().to_string();
-        assert!(error.ends_with("named third, only cloud, other; name that one, or leave the name out"), "{error}");
+        assert!(error.ends_with("named third, only cloud, other; correct the name, or leave it out"), "{error}");
         let item = CLOUD.trim_end().replace('\n', "\n  ");
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n- apiVersion: v1\n  kind: Secret\n");
         let found = Document::parse("c.yaml", &list, None).unwrap();

@@ -122,7 +122,7 @@ impl Arguments {
     /// error.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        // There are no findings about a file that can't be read; the error message says why.
+        // If the file can't be read, there is no report. The error message on standard error says why.
         if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
@@ -130,14 +130,14 @@ impl Arguments {
         }
     }
 
-    /// Finds the resource in the cluster.
+    /// Connects to the cluster, and finds the resource that the options name, or the only one.
     async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         Ok((client, deployment))
     }
 
-    /// Reads the resource's cluster, and resolves the resource with the same facts as the operator.
+    /// Resolves a resource of the cluster with the facts that the operator would read from this cluster.
     async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),

@@ -11,7 +11,7 @@ use osdpl_lint::validate::keys_of_field;
 /// A finding about a resource, as JSON and text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct FindingOutput {
-    /// The file of the resource, if it is in one.
+    /// The file that the resource was read from; absent for a resource of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, from 1, of the field or of its nearest parent.

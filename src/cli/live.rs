@@ -85,7 +85,7 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // Remove this annotation: client-side apply keeps the previous spec in it.
+    // Remove the copy of the spec that client-side apply keeps in this annotation: it is older than the spec.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }

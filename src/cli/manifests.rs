@@ -42,7 +42,7 @@ impl Renderer {
         Ok(Self { store, program, capabilities: Capabilities::default() })
     }
 
-    /// Sets the Kubernetes version and the APIs of this cluster, because templates may depend on them.
+    /// Makes helm render for the Kubernetes version and the APIs of this cluster, because templates may depend on them.
     pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
@@ -111,7 +111,8 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // The record may have had a secret where the desired values have plain text.
+    // A path with plain text in the desired values may have a secret in the record: also scrub what the record has
+    // there.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
         // A Secret's manifest inside the values is marked as a whole: scrub only the secret texts in it, not its name.

@@ -106,7 +106,7 @@ impl Offline {
         }
     }
 
-    /// Resolves a resource, and fails only if its findings prevent that.
+    /// Resolves a resource even if it has errors, unless one of them prevents its selection.
     ///
     /// # Errors
     /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
@@ -121,13 +121,14 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Resolving finds only problems of values. The review's findings cover the other fields of the file, too.
+        // Use the findings of the review: they are about every field of the file, those of resolving only about values.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it is well-formed. Callers look for other errors, because they know the cluster.
+/// Returns the resource of a file if it is well-formed. This function does not look for other errors: its callers do,
+/// some of them with facts from the cluster.
 ///
 /// # Errors
 /// If the resource is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
@@ -196,8 +197,8 @@ pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report, and fails if there are any. `osdpl render` checks this before it
-/// writes a script, because users run that script.
+/// Prints the errors that the API server would report, and fails if there are any. `osdpl render --credentials` calls
+/// it for the given file before it writes install.sh: users may run the script without having applied the file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

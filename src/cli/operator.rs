@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
-    /// Seconds between checks of a node's maintenance for changes without events.
+    /// Seconds until the next pass of a maintenance that waits for a change that no watch reports, such as in Nova.
     #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = REQUEUE_DELAY.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
     #[command(flatten)]

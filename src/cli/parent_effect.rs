@@ -1,4 +1,4 @@
-//! Finds parent keys of a path because of which not even the chart's default applies.
+//! Finds the parent key because of which a path does not even have the chart's default.
 
 use serde::Serialize;
 use serde_json::Value;

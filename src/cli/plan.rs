@@ -103,7 +103,7 @@ impl Arguments {
         resolved.report_findings(document)
     }
 
-    /// Returns the plan of a new cloud, or the report of its refused resource.
+    /// Returns the plan of a new cloud; if the resource is refused, a report with its findings.
     fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
@@ -114,7 +114,7 @@ impl Arguments {
         }
     }
 
-    /// With `--output json`, turns the error of a refused file into a report; passes other errors on.
+    /// With `--output json`, turns the error about a refused resource into a report. Returns any other error unchanged.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
@@ -132,7 +132,8 @@ impl Arguments {
         })
     }
 
-    /// With `--output json`, prints the findings about a file that has no plan; the error message follows as text.
+    /// With `--output json`, prints the findings about a file for which there is no plan. The command then prints the
+    /// error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
@@ -143,7 +144,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for JSON output; none for text output, which was printed already.
+    /// Returns the findings for the JSON output. For text output it returns none, because the command has printed them
+    /// already.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
@@ -164,7 +166,7 @@ impl Arguments {
         !configured
     }
 
-    /// Returns the plan against the cluster.
+    /// Returns the plan of the next pass for the resource, from what the cluster contains now.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, catalog) = match document {

@@ -34,10 +34,10 @@ enum Command {
 
 #[derive(Args)]
 struct Diff {
-    /// The presets to compare with, separated by commas: `compute`.
+    /// The presets of the first cloud, separated by commas, in the order of composition: `compute`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// The presets that would be used instead, separated by commas, in the order of composition: `compute,ha`.
+    /// The presets of the second cloud, which the first is compared with: `compute,ha`.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: that of the file, or the newest one.
@@ -57,7 +57,7 @@ struct Diff {
 #[derive(Clone)]
 struct Presets(Vec<String>);
 
-#[expect(clippy::unnecessary_wraps, reason = "clap calls it to parse arguments")]
+#[expect(clippy::unnecessary_wraps, reason = "clap expects a parser that returns a result")]
 fn parse_presets(text: &str) -> Result<Presets, String> {
     Ok(Presets(text.split(',').map(str::to_owned).collect()))
 }
@@ -112,7 +112,7 @@ fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog
         bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    // Errors become findings of the comparison; the values are compared anyway.
+    // Compare the values even if the spec has errors: the comparison lists the errors as findings.
     let input = Input::of_spec(&spec, catalog);
     let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })

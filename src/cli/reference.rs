@@ -1,4 +1,5 @@
-//! The reference of the catalogue: lists, descriptions of single items, and the reference documentation.
+//! Describes the catalogue, for `osdpl catalog` and the reference documentation: lists of items, and a page for each
+//! item.
 //!
 //! Pure module. A page shows a file as written, with its expressions, because it applies to every spec. For the values
 //! of one spec there are `osdpl render` and `osdpl explain`.

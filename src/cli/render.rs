@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// always redacted.
     #[arg(long)]
     manifests: bool,
-    /// The major version of helm for the commands, if the operator does not report it.
+    /// The major version of helm that install.sh is for, if the operator does not report its own.
     #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4), requires = "out")]
     helm_major: Option<u32>,
     #[command(flatten)]
@@ -228,7 +228,7 @@ fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     redacted
 }
 
-/// Replaces every text and number of a value.
+/// Replaces every text in a value with `<redacted>`, and every number with 0.
 fn redact_scalars(value: &mut Value) {
     match value {
         Value::String(text) if !text.is_empty() => "<redacted>".clone_into(text),

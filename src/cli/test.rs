@@ -97,7 +97,7 @@ impl<'a> CatalogCache<'a> {
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with these additions, and loads it if necessary.
+    /// Returns the catalogue with these additions, and loads it unless an earlier case has used it.
     fn load(&mut self, additions: Vec<Addition>) -> anyhow::Result<Rc<LoadedCatalog>> {
         if let Some((_, loaded)) = self.loaded.iter().find(|(known, _)| *known == additions) {
             return Ok(Rc::clone(loaded));

@@ -15,7 +15,7 @@ use osdpl_values::{Path, Values, changed_paths, get};
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
     pub values: bool,
-    /// Print credentials among the values, too.
+    /// Print the values that are credentials, too, instead of `<redacted>`.
     pub credentials: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Change {
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The Ceph that the new value comes from, if it does not come from the spec or the catalogue.
+    /// The object with the settings of Ceph that the new value comes from; absent for a value from elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -73,7 +73,8 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths in Secret manifests among the recorded and the desired values. Only the record has a removed Secret.
+    /// The paths in Secret manifests among the recorded and the desired values. Both are needed, because a Secret that
+    /// the upgrade removes is only among the recorded values.
     paths_in_secrets: Vec<Path>,
 }
 
@@ -82,7 +83,8 @@ pub(crate) struct Redactor<'a> {
 pub(crate) enum ValuesSource {
     /// Recorded values. Their layers are unknown, so every path that any layer marks as secret now is hidden.
     Record,
-    /// Desired values. A plain value is shown, even if it replaces a secret of an earlier layer.
+    /// Desired values. A value that its layer does not mark as secret is shown, even if it replaces a secret of an
+    /// earlier layer.
     Desired,
 }
 

@@ -1,4 +1,5 @@
-//! Services that need Rook, definitions that are added to the catalogue, and the releases that the operator rolls out.
+//! Checks services that use Rook, additions to the catalogue, and the catalogue's list of the releases that the
+//! operator rolls out.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! `osdpl adopt` describes running clouds by the presets and features that created them, and loses nothing.
+//! Checks that `osdpl adopt` describes running clouds by the presets and features that created them, and loses no
+//! setting.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Each service by itself: osdpl adds the services that it needs, so that the cloud is not refused.
+//! Checks clouds in which the user enables only one service: osdpl adds the services that this one needs, and does not
+//! refuse the cloud.
 
 use osdpl_core::catalog::Level;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ fn only(service: &str) -> Value {
     json!({"openstackRelease": "2026.1", "services": {service: {"enabled": true}}})
 }
 
-/// No service needs a setting by the user, so this test has no exceptions.
+/// The test has no exceptions: the user need not set anything else for any service.
 #[test]
 fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();

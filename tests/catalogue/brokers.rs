@@ -1,4 +1,4 @@
-//! Dedicated RabbitMQ brokers (`features.messaging.dedicated`), which do not change the shared broker.
+//! Checks dedicated RabbitMQ brokers (`features.messaging.dedicated`), which do not change the shared broker.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,8 @@ fn shared_broker_ignores_dedicated_ones() {
 #[test]
 fn features_apply_to_all_brokers() {
     let catalogue = catalogue();
-    // `messaging` configures the dedicated brokers themselves, including the effects of `storage` and `tls` on them.
+    // Skip features that treat dedicated brokers specially: `messaging` sets their values, and also those that
+    // `storage` and `tls` set for the shared broker.
     let features =
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {

@@ -1,4 +1,4 @@
-//! The built-in catalogue, which is read as JSON, equals the YAML files.
+//! Checks that the built-in catalogue, which osdpl reads as JSON, equals the YAML files.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! TLS inside the cluster: each client of a server that requires client certificates has one, or the cloud is refused.
+//! Checks TLS inside the cluster: each client of a server that requires client certificates has a certificate, or osdpl
+//! refuses the cloud.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 /// The database servers, which are no clients: the cloud's own, and an independent one.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts that use Keystone's administrator only for a backup outside of the cloud, so that they need not trust its CA.
+/// Charts that log in as Keystone's administrator only for a backup outside of this cloud. So they need not trust this
+/// cloud's CA.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
@@ -83,7 +85,7 @@ fn given() -> Vec<Value> {
     kinds.into()
 }
 
-/// Returns the certificates that osdpl verifies for a cloud.
+/// Returns the certificates in Secrets that osdpl verifies before it installs a cloud with this spec.
 fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     select("cloud", "openstack", &spec, catalog).certificates
@@ -135,7 +137,7 @@ fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
     let no_issuer = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
-        // Other certificates need an issuer; it must not issue the provided ones.
+        // A cloud may have an issuer for its other certificates; it must not issue the provided ones.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
             for (name, release) in &resolved(&catalog, &spec).releases {

@@ -1,4 +1,4 @@
-//! The clouds with which the tests resolve the shipped catalogue.
+//! Builds the clouds with which the tests resolve the shipped catalogue.
 
 use std::collections::BTreeMap;
 use std::fs;

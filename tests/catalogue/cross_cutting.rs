@@ -1,4 +1,5 @@
-//! The values, refusals and redactions of features that affect many services: a table in `cross_cutting.yaml`.
+//! Checks the features that affect many services with the cases in `cross_cutting.yaml`: the values that they set, the
+//! secrets that osdpl redacts, and the findings.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ struct Table {
     says: Vec<Reported>,
 }
 
-/// Features, additional services, and the expected values of releases at paths.
+/// A case of the table: a cloud with these features and services has these values, by release and path.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
@@ -26,7 +27,8 @@ struct Sets {
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// Features, and a secret text that the values of a release contain but that is never shown.
+/// A case of the table: in a cloud with these features and services, osdpl passes a secret text to a release, and
+/// redacts it when it shows the values.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret {
@@ -37,7 +39,7 @@ struct Secret {
     text: String,
 }
 
-/// Features and services, and the beginning of the expected finding.
+/// A case of the table: a cloud with these features and services has a finding that begins with this text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reported {

@@ -1,4 +1,4 @@
-//! The values that each feature sets, and its errors and warnings.
+//! Checks the values that each feature sets, and its errors and warnings.
 
 #[path = "features/agents.rs"]
 mod agents;
@@ -35,7 +35,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     resolved(catalog, &base_spec(&json!({"features": features})))
 }
 
-/// Checks that every value is set and nothing is refused.
+/// Checks clouds with the features of each case: osdpl sets the expected values, and refuses nothing.
 fn sets(cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {

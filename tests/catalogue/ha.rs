@@ -1,4 +1,4 @@
-//! The replicas that the preset `ha` sets, and the services that it leaves at one replica.
+//! Checks which replicas the preset `ha` sets, and which services it leaves at one replica.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &base_spec(&spec))
 }
 
-/// designate's producer and masakari's engine elect no leader: several replicas would announce each zone, or recover
-/// the same instance, repeatedly.
+/// designate's producer and masakari's engine elect no leader, so the preset leaves them at one replica: several would
+/// announce each zone, or recover the same instance, repeatedly.
 #[test]
 fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));
@@ -54,7 +54,7 @@ fn glance_has_three_replicas_without_a_claim() {
     }
 }
 
-/// nova's chart deploys only the proxy of the selected console.
+/// Nova's chart deploys only the proxy of the selected console, so the preset must scale this proxy.
 #[test]
 fn selected_console_has_three_replicas_and_a_budget() {
     for console in ["novnc", "spice", "serial"] {

@@ -1,4 +1,4 @@
-//! Keys in users' values: keys that charts read are known, and typos are reported in every source.
+//! Checks keys in users' values: osdpl knows the keys that charts read, and reports typos in every source of values.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,8 @@ fn reports_typos_below_user_maps() {
     }
 }
 
-/// OpenStack has options that charts do not list. They are not reported, even if they are similar to a listed option.
+/// OpenStack has more options than the charts list. osdpl does not report an unlisted option, even if it is similar to
+/// a listed one.
 #[test]
 fn unlisted_options_are_not_typos() {
     let catalog = catalogue();

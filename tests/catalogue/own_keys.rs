@@ -1,4 +1,4 @@
-//! Every key in the catalogue's own values is one that a chart reads.
+//! Checks that a chart reads every key in the catalogue's own values.
 
 use std::collections::BTreeSet;
 

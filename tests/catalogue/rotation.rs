@@ -1,4 +1,4 @@
-//! The catalogue's instructions for rotating credentials.
+//! Checks the catalogue's instructions for rotating credentials.
 
 use crate::clouds::catalogue;
 

@@ -1,4 +1,5 @@
-//! The presets for sizes: the number of database connections, and contradictions.
+//! Checks the presets for sizes: their clouds stay below the limit of database connections, and osdpl refuses
+//! contradictions with other settings.
 
 use osdpl_core::catalog::{Catalog, ConnectionPool};
 use osdpl_core::desired::Desired;
@@ -56,7 +57,7 @@ fn every_size_stays_below_its_connection_limit() {
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (used, limit) = (connections(&catalog, &desired), most(&desired));
-        // A tenth is reserved for Jobs, consoles, exporters and administrators.
+        // A tenth of the connections is reserved for Jobs, consoles, exporters and administrators.
         assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections of {limit}");
     }
 }
@@ -164,7 +165,7 @@ fn refuses_contradicting_sizes_with_both_names() {
     }
 }
 
-/// Checks that a refusal of these presets and features contains all parts.
+/// Checks that osdpl refuses a cloud with these presets and features, in a message that contains all of `parts`.
 fn assert_refused(catalog: &Catalog, presets: &[&str], features: &Value, parts: &[&str]) {
     let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features});
     let refusals = refusals(&resolved(catalog, &spec));

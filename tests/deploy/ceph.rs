@@ -1,5 +1,5 @@
-//! The Ceph files that charts mount: exactly those that osdpl writes, with keys in Secrets only. The variable `CHARTS`
-//! selects the real charts.
+//! Checks that charts mount exactly the Ceph files that osdpl writes, and that keys are in Secrets only. The variable
+//! `CHARTS` selects the real charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,8 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     RELEASES.map(render).into()
 }
 
-/// Returns all objects of the releases that use Ceph if the charts themselves install gateways, pools and users.
+/// Returns all objects of the releases that use Ceph, in a cloud whose charts install gateways, pools and users
+/// themselves.
 pub fn all_objects() -> Vec<Value> {
     let gateway = external(true).gateway;
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()

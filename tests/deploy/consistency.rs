@@ -1,4 +1,5 @@
-//! Commands agree with each other on the locations of findings, integers, exit codes and invalid expressions.
+//! Checks that commands agree with each other on the locations of findings, integers, exit codes and invalid
+//! expressions.
 
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ fn json(text: &str, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", self::text(&output.stderr)))
 }
 
-/// Returns the machine-readable findings that both `validate` and other commands print.
+/// Returns findings of JSON output with only the keys that every command prints, so that commands can be compared.
 fn reported(findings: &Value) -> Vec<Value> {
     let known = ["file", "line", "level", "field", "message"];
     let fields = |finding: &Value| known.map(|key| finding[key].clone()).into_iter().collect();

@@ -1,5 +1,5 @@
-//! The CRD: it matches the types and the catalogue, respects the API server's limits, and refuses invalid resources
-//! with helpful messages.
+//! Checks the CRDs: they match the types and the catalogue, respect the API server's limits, and refuse invalid
+//! resources with helpful messages.
 
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ fn committed_crds_are_up_to_date() {
 
 #[test]
 fn crd_fits_client_side_apply() {
-    // Client-side apply stores the whole object in an annotation as JSON; all annotations together are limited to 256
-    // KiB.
+    // Client-side apply stores the whole CRD in an annotation as JSON, and the API server limits all annotations of an
+    // object to 256 KiB. Leave room for further annotations.
     for generated in generated() {
         let object: Value = osdpl_values::yaml::parse("crd.yaml", &generated).unwrap();
         assert!(object.to_string().len() <= 200 * 1024);
@@ -81,7 +81,7 @@ fn every_field_is_bounded_without_defaults() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // A CEL rule limits the value if it is a number.
+            // Such a value is a text or a number; `maxLength` limits texts, and a CEL rule limits numbers.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };

@@ -1,4 +1,4 @@
-//! The documentation: its links lead somewhere, its examples are valid, its outputs are real.
+//! Checks the documentation: its links have targets, its examples are valid, its outputs are real.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

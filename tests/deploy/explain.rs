@@ -15,7 +15,7 @@ fn explain(sample: &str, arguments: &[&str]) -> (String, bool) {
     (String::from_utf8(text).unwrap(), output.status.success())
 }
 
-/// Returns the line of the file with the first occurrence of a text after another one.
+/// Returns the number of the line with the first `text` that follows the first `after` in a file.
 fn line(file: &str, after: &str, text: &str) -> usize {
     let all = read(file);
     let start = all.find(after).unwrap();

@@ -1,5 +1,5 @@
-//! The root folder of the image, and the operator running in it as in a container: read-only, as user 65532, as PID 1,
-//! with the shipped rights.
+//! Assembles the root folder of the image, and runs the operator in it as in a container: read-only, as user 65532, as
+//! PID 1, with the shipped rights.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Resources that the API server must refuse, and the expected messages.
+//! Lists resources that the API server must refuse, with the expected messages.
 
 /// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// A CEL rule of the CRD, which has the same message in commands without a cluster.
+    /// A CEL rule of the CRD. Commands without a cluster print the same message.
     Rule,
     /// The types, enumerations and limits of the schema, for which the API server has messages of its own.
     Schema,

@@ -1,4 +1,5 @@
-//! Commands on a file without a cluster: they validate the file as the API server does, and do not look for a cluster.
+//! Checks commands on a file without a cluster: they validate the file as the API server does, and do not look for a
+//! cluster.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,4 @@
-//! The operator's rights: sufficient for the catalogue's charts, and not excessive.
+//! Checks that the operator's rights are sufficient for the catalogue's charts, and not excessive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -35,7 +35,8 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// Returns the rights that creating a binding needs: to bind its role, if the role is not among the same objects.
+/// Returns the rights that the operator needs to create a binding: the right to bind its role. It needs none if
+/// `objects` contain the role, whose rights it holds then.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()

@@ -1,4 +1,4 @@
-//! The generated reference documentation covers the catalogue.
+//! Checks that the generated reference documentation covers the catalogue.
 
 use std::collections::BTreeSet;
 

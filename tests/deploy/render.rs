@@ -46,7 +46,7 @@ pub fn documents(manifest: &str) -> Vec<Value> {
     documents.map(|document| yaml::parse("manifest", document.trim_start_matches('-')).unwrap()).collect()
 }
 
-/// Renders the operator's own chart with these `--set`s.
+/// Renders the operator's own chart; each setting is an argument of `--set`.
 pub fn own(settings: &[&str]) -> Vec<Value> {
     let chart = path("deploy/osdpl");
     let mut arguments = vec!["template", "osdpl", chart.to_str().unwrap(), "--namespace", "osdpl-system"];
@@ -142,7 +142,7 @@ pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // The charts of other projects do not accept every version of Kubernetes; they accept this one.
+    // The charts of other projects do not accept every version of Kubernetes; they accept 1.34.
     let arguments = [
         "template",
         name,

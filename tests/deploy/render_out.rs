@@ -1,4 +1,4 @@
-//! `osdpl render --out`: values, and commands to run with them.
+//! Checks `osdpl render --out`, which writes values, and the commands that use them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -139,7 +139,8 @@ fn manifests_are_stable_and_without_secrets() {
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // Placeholders must not be in the manifest either, so render them to know the password.
+    // The manifest must not contain placeholder passwords either. Render the values with placeholders, to know the
+    // password.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();

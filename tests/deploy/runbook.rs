@@ -1,11 +1,11 @@
-//! The runbook describes every reason of conditions and events that the code writes, and no other.
+//! Checks that the runbook describes every reason of conditions and events that the code writes, and no other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::{path, read};
 
-/// Returns the text in quotes at the start, if it could be a reason: one word in upper camel case.
+/// Returns the text in the quotes with which `text` starts, if it could be a reason: one word in upper camel case.
 fn quoted_reason(text: &str) -> Option<String> {
     let (reason, _) = text.strip_prefix('"')?.split_once('"')?;
     let is_word = reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(char::is_alphanumeric);
@@ -66,7 +66,7 @@ fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);
     let found: BTreeSet<String> = all.iter().flat_map(|source| find(source)).collect();
-    assert!(!found.is_empty(), "nothing was found: has the code moved, or its form changed?");
+    assert!(!found.is_empty(), "the test found no reason in src: adapt it, if the code has moved or has another form");
     found
 }
 

@@ -1,4 +1,5 @@
-//! The shipped files on a real API server: what it refuses, what it keeps, and what the operator's account may do.
+//! Checks the shipped files on a real API server: what it refuses, what it keeps, and what the operator's account may
+//! do.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -218,8 +219,8 @@ fn columns_are_as_specified() {
     assert_eq!(words[1][..8], ["cloud", "False", "Installing", "2025.2", "2026.1", "3/34", "waits", "for"]);
 }
 
-/// The API server checks the operator's own account: it may create and change each object, and each Role grants only
-/// rights that the account holds.
+/// With the rights of its service account, the operator may create and change each object of the charts. The API server
+/// also checks that each Role grants only rights that the account holds.
 #[test]
 fn operator_account_may_create_all_chart_objects() {
     let _ = run(namespaced("openstack"));
@@ -236,14 +237,14 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // Keep one object of each kind and name: clouds render it with differences that do not affect rights.
+    // Keep one object of each kind and name: it differs between clouds only in parts that do not affect rights.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
-    // The API server checks a binding with its Role. So create the Roles first, as helm does.
+    // When the API server checks a binding, it reads the Role. So create the Roles first, as helm does.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
-    // This API server has no CRDs for routes.
+    // Leave out routes: this API server has no CRDs for them.
     let other_objects =
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();

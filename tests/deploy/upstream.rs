@@ -1,5 +1,5 @@
-//! Every release of the catalogue in valid clouds, with upstream's charts (from `CHARTS`, or else the stand-ins): each
-//! credential is set wherever charts repeat it.
+//! Checks valid clouds with every release of the catalogue, and upstream's charts (from `CHARTS`, or else the
+//! stand-ins): the values set each credential wherever charts repeat it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Paths in more than one chart, and a credential: every chart that knows the path must have this credential there.
+/// Paths that several charts have, each with a credential: for every chart that knows the path, osdpl must set this
+/// credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -51,7 +52,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Release, path and credential where a chart repeats another user's password, and other charts have their own user.
+/// Passwords of another service's user that only one chart repeats: the release, the path and the credential. In other
+/// charts, the path belongs to a user of their own.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -64,7 +66,8 @@ const REPEATED: &[(&str, &str, &str)] = &[
 /// The release and the paths of an independent database, which shares no password with the cloud's.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords that osdpl leaves as they are in charts: release, path and reason; `*` matches one release or key.
+/// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
+/// any one key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
@@ -186,7 +189,8 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
     })
 }
 
-/// Returns a message for each password and repeated value that a release does not set.
+/// Returns a message for each path where a release lacks its credential: passwords that are still upstream's default,
+/// and paths of [`SHARED`] and [`REPEATED`].
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
     leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
@@ -252,7 +256,7 @@ fn shared_secrets_are_equal_in_both_releases() {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // By this secret, Nova recognizes metadata requests from Neutron's proxies.
+    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same one.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");

@@ -1,4 +1,4 @@
-//! Every command that reads a file validates it like `osdpl validate`.
+//! Checks that every command that reads a file validates it like `osdpl validate`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -91,7 +91,7 @@ fn help_fits_the_terminal_and_suggests_commands() {
         let printed = help("100", arguments);
         assert!(printed.contains("a similar subcommand exists: 'validate'"), "{printed}");
     }
-    // An argument that is not UTF-8 has no similar command, and must not panic.
+    // For an argument that is not UTF-8, osdpl suggests no similar command, and must not panic.
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output = command.args(["help".as_ref(), OsStr::from_bytes(b"\xff")]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));

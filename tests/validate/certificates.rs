@@ -1,4 +1,4 @@
-//! Findings about certificates in Secrets of the same file as the resource.
+//! Checks the findings about certificates, whose Secrets are in the same file as the resource.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Findings about clouds that their cluster can't run.
+//! Checks the findings about clouds that their cluster can't run.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The command `osdpl validate`: its inputs, exit codes and output.
+//! Checks the command `osdpl validate`: its inputs, exit codes and output.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,5 @@
-//! The content of files (several documents, lists, kinds, duplicate names, `ConfigMap`s of the catalogue), and how the
-//! command finds files.
+//! Checks how `osdpl validate` finds files, and what it says about their content: several documents, lists, kinds,
+//! duplicate names, additions to the catalogue.
 
 use super::command::{VALID, folder, validate};
 

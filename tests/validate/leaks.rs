@@ -1,4 +1,4 @@
-//! No command prints a secret of a file, in a finding or elsewhere.
+//! Checks that no command prints a secret of a file, in a finding or elsewhere.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Valid input has no findings: the samples, and clouds with many presets and features.
+//! Checks that valid input has no findings: the samples, and clouds with many presets and features.
 
 use std::time::Instant;
 
@@ -100,8 +100,8 @@ fn couplings_and_rules_use_existing_keys() {
     let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
-        // A section of a configuration accepts options that the chart does not list, and `extraObjects` accepts
-        // anything.
+        // Check only the section of an option, because charts do not list all options, and of `extraObjects` only the
+        // key itself, because it accepts anything.
         let above: osdpl_values::Path = match path.keys() {
             keys if keys[0] == "extraObjects" => keys[..1].iter().cloned().collect(),
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),

@@ -15,7 +15,7 @@ use osdpl_core::ceph::Cluster;
 pub(crate) struct Ceph {
     /// The feature and the Secret that declare this Ceph in the spec; `None` if some of their data is missing.
     pub storage: Option<CephDeclaration>,
-    /// What the report tells the user about this Ceph.
+    /// A note for the user: whether the written file declares this Ceph, and what to check.
     pub note: String,
 }
 

@@ -44,13 +44,14 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
 
 /// How the chart that osdpl would install differs from the one in helm's record.
 pub(crate) enum ChartState {
-    /// The charts differ; the text says how.
+    /// The chart that osdpl would install differs from the recorded one; the text says how.
     Other(String),
-    /// The chart can't be obtained or read; the text says why.
+    /// The chart that osdpl would install can't be obtained or read; the text says why.
     Unknown(String),
 }
 
-/// Returns the charts that differ from the recorded ones, or can't be compared, by the catalogue's name of the release.
+/// Compares the charts that osdpl would install with the recorded ones. Returns those that differ or can't be compared,
+/// by the catalogue's name of the release.
 pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
@@ -67,7 +68,7 @@ pub(crate) async fn differing_charts(
     states
 }
 
-/// Compares the chart that osdpl would install with the recorded one; `None` if they are equal.
+/// Compares the chart that osdpl would install with the recorded one; returns `None` if both are equal.
 async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(request).await {
@@ -84,7 +85,7 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     }
 }
 
-/// Returns the other tool that owns a release, such as Flux, by the catalogue's name of the release.
+/// Finds releases that another tool, such as Flux, owns. Returns this tool by the catalogue's name of the release.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

@@ -18,7 +18,7 @@ pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
-    /// What the file tells the user about the cloud's Ceph, as a comment.
+    /// The note about the cloud's Ceph, which the file contains as a comment; `None` without a Ceph.
     pub note: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ impl DescriptionFile<'_> {
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // `mode` applies only to a new file: a file that exists keeps its own.
+        // `mode` applies only to a new file. Restrict an existing file, too, before the passwords are written to it.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())
@@ -81,7 +81,7 @@ impl DescriptionFile<'_> {
     }
 }
 
-/// Removes empty maps and nulls from a spec, but not from its values and features.
+/// Removes empty maps and nulls from a spec, but not from `values` and `features`, where they have a meaning.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };
     let entries = map.into_iter().filter_map(|(key, value)| {

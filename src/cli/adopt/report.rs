@@ -21,7 +21,8 @@ use release::ReleaseReport;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Releases that do not exist but that existing releases need: the described spec pauses them.
+    /// Releases that existing releases need, but that do not exist. The written spec pauses them, so that osdpl does
+    /// not install them.
     pub installs: Vec<String>,
     /// Releases that the description leaves out, each with the reason.
     #[serde(rename = "left")]
@@ -31,7 +32,7 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// What the report tells the user about the cloud's Ceph.
+    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; absent without a Ceph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
@@ -56,7 +57,7 @@ pub(crate) struct Observations {
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// What the report tells the user about the cloud's Ceph.
+    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; `None` without a Ceph.
     pub ceph: Option<String>,
 }
 

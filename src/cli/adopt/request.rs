@@ -32,7 +32,8 @@ impl Arguments {
         if adoptable.is_empty() {
             return Ok(code);
         }
-        // Never write `all` into the annotation: a release that can't be adopted now must not be adopted by it later.
+        // Name the releases in the annotation. With `all`, the operator would later also adopt a release that can't be
+        // adopted now.
         annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",

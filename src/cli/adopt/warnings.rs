@@ -8,7 +8,7 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The first word of the catalogue's rotation note of a credential that must never change.
+/// The word with which the rotation note in the catalogue begins if a credential must never change.
 const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that is a default of upstream's charts.

@@ -18,7 +18,7 @@ use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::collect_secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
-/// Compares every release with its desired state, or only the releases in `only`, unless it is empty.
+/// Compares the releases in `only`, or all releases if `only` is empty, with their desired states.
 pub(crate) async fn compare_all(
     live: &Live,
     only: &[String],
@@ -93,8 +93,8 @@ impl Comparison<'_> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // The spec requests an impossible change, such as another namespace: `plan` says, too, that the release
-            // stays as it is.
+            // The spec requests an impossible change, such as another namespace. `osdpl plan`, too, says that the
+            // release stays as it is.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }
@@ -120,7 +120,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // The values and objects of another tool's revision are as desired. osdpl's own equal revisions returned above.
+        // Another tool created this revision, with the desired values and objects: nothing differs. If osdpl had
+        // created it with the desired inputs, this function would have returned above.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }

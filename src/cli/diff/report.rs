@@ -24,7 +24,7 @@ pub(crate) struct DiffReport {
     /// Findings about the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingOutput>,
-    /// Facts that could not be determined.
+    /// Messages about facts that could not be read, so that the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// Whether a missing fact makes it uncertain that the releases in `same` are equal.

@@ -217,7 +217,7 @@ impl Chart {
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 
-    /// Describes a chart by what is known about its key.
+    /// Describes a chart by whether it has, reads or accepts the explained key.
     fn with_key(name: String, key: &KeyState) -> Self {
         let (has_default, description) = match key {
             KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),

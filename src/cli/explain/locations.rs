@@ -26,7 +26,7 @@ pub(crate) struct ValueLocation {
     pub location: String,
     /// Why the catalogue sets this value, if it says so.
     pub why: Option<String>,
-    /// The CEL expression that results in the value, if the catalogue has one there.
+    /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
     pub expression: Option<String>,
 }
 
@@ -80,7 +80,8 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the parent of `values` and `unset`: `releases.nova` of `releases.nova.values`.
+/// Returns the field that contains `values` and `unset`, for the field of `values`: `releases.nova` for
+/// `releases.nova.values`. Another field is returned as it is.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
@@ -93,7 +94,8 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field of the layer, or the entry of its `unset` list if that removes the value.
+/// Returns the field that sets the value: that of the layer, or the entry of the layer's `unset` list, if that removes
+/// it.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(parent)) => format!("{parent}.unset[{index}]"),

@@ -42,7 +42,7 @@ pub(crate) struct PlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub findings: Vec<FindingOutput>,
-    /// Facts that could not be determined.
+    /// Messages about facts that could not be read, so that the plan may differ from the operator's.
     pub unknown: Vec<String>,
     /// Notes for the user, such as active rollouts.
     pub notes: Vec<String>,
@@ -159,7 +159,8 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // A plan with missing facts has no exact hash, but the operator has reported its own.
+            // Without all facts, this plan has no exact hash. Use the hash that the operator has reported in the
+            // status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
                 self.unknown.push("the hash to approve: the operator's status has it once this spec is applied".into());

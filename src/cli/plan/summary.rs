@@ -1,4 +1,4 @@
-//! The summary of a plan.
+//! Sums up a plan: the changed labels of nodes, what waits for approval, and the number of releases by step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use osdpl_core::status::rollout_line;
 use osdpl_operator::controller::Preview;
 
 impl PlanReport {
-    /// Returns the label changes as text; nodes with the same changes share a line.
+    /// Returns the changes of node labels as text; nodes with the same changes share a line.
     pub(super) fn node_labels(&self) -> String {
         let mut groups: BTreeMap<(&[String], &[String]), Vec<&str>> = BTreeMap::new();
         for NodeLabels { name, gains, losses } in &self.nodes {

@@ -1,4 +1,4 @@
-//! Description of a feature.
+//! Writes the page about a feature in the reference documentation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

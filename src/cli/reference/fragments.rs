@@ -1,4 +1,4 @@
-//! Values as written in the catalogue, with their conditions and reasons.
+//! Writes the parts of a page about the catalogue's fragments: values as written, with their conditions and reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Description of an OpenStack release.
+//! Writes the page about an OpenStack release in the reference documentation.
 
 use std::fmt::Write as _;
 

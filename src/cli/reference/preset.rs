@@ -1,4 +1,4 @@
-//! Description of a preset.
+//! Writes the page about a preset in the reference documentation.
 
 use std::fmt::Write as _;
 

@@ -29,7 +29,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // The feature itself needs no row if its properties have rows.
+    // A feature whose properties have rows needs no row of its own.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
@@ -44,8 +44,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // A described item or map value gets a row. Without a description it gets none: the type of the list names a
-        // scalar item, and the properties of an object get rows.
+        // Items of lists and values of maps get a row of their own only if the schema describes them. Otherwise, the
+        // row of the list or map names the type of scalars, and the properties of objects get rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {

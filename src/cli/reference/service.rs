@@ -1,4 +1,4 @@
-//! Description of a service.
+//! Writes the page about a service in the reference documentation.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ impl Reference {
         presets.map(|(name, _)| name.as_str())
     }
 
-    /// Returns the properties of a release, each with its values.
+    /// Returns the rows of the table about a release: each property, such as `chart`, with its values.
     fn release(&self, name: &str, entry: &file::Release) -> Vec<(&'static str, Vec<String>)> {
         let api = entry.endpoint.as_ref();
         let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));

@@ -45,7 +45,8 @@ pub(crate) fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]
 
 /// Returns the first sentence of a text.
 ///
-/// A sentence ends with a period before a space and a capital letter or code, outside of code.
+/// A sentence ends with a period that is followed by a space and then a capital letter or a code span. A period within
+/// a code span ends no sentence.
 pub(crate) fn first_sentence(text: &str) -> &str {
     let text = text.trim();
     let ends = |at: &usize| {

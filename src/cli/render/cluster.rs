@@ -67,7 +67,8 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Checks that the operator has stored all credentials: the values of a missing one were generated for this run only.
+/// Checks that the operator has stored every credential. For a missing one, this run has generated a password that the
+/// operator will never use.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

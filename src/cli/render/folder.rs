@@ -107,7 +107,7 @@ impl std::fmt::Display for Folder {
     }
 }
 
-/// Checks that passwords may be written to an existing folder.
+/// Checks that an existing folder may get passwords: the user owns it, and its mode keeps others out.
 fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     let name = path.display();
     if !found.is_dir() {

@@ -1,4 +1,4 @@
-//! Writes `install.sh`, which runs the commands of the operator.
+//! Writes `install.sh`, which runs the same helm commands as the operator.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -44,18 +44,18 @@ const MANIFESTS: &str = "# What helm would render stands beside the values, as R
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster that real credentials were read from. It is recognized by the resource's namespace, which everyone who
-/// can read the credentials can see.
+/// The cluster that real credentials were read from. The UID of the resource's namespace identifies it: everyone who
+/// can read the credentials can read the namespace.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
-    /// The UID of this namespace.
+    /// The UID that the resource's namespace has in this cluster, and in no other cluster.
     pub uid: String,
 }
 
 impl ClusterIdentity {
-    /// Returns the shell commands that stop install.sh in any other cluster, where it would install credentials and
-    /// delete Jobs.
+    /// Returns shell commands that stop install.sh if kubectl selects another cluster: install.sh would install the
+    /// credentials and delete Jobs there.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
@@ -113,7 +113,7 @@ pub(crate) fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
-/// Returns the releases of a script written by osdpl.
+/// Returns the names of the releases that an install.sh of osdpl installs, from the text of the script.
 fn releases(text: &str) -> impl Iterator<Item = &str> {
     let all = text.lines().find_map(|line| line.strip_prefix("all="));
     let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);
@@ -200,7 +200,7 @@ fn describe_depth(depth: usize) -> &'static str {
     if depth == 0 { "without dependencies" } else { "depends on earlier depths" }
 }
 
-/// Replaces control characters, which could end a comment.
+/// Replaces control characters in a comment of install.sh, because the shell would run the text after a line break.
 fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -1,4 +1,4 @@
-//! Writes the folder with the values of releases, their manifests if requested, and the commands.
+//! Writes the folder of `osdpl render --out`: the values of releases, their manifests if requested, and install.sh.
 
 use anyhow::Context as _;
 
@@ -11,7 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. Charts and manifests, which may fail, come before any secret.
+    /// Writes the values, the manifests and install.sh. It prepares the charts and manifests first, so that it has
+    /// written no secret if one of them fails.
     pub(super) async fn write(
         &self,
         folder: &Folder,

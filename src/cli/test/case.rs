@@ -1,4 +1,4 @@
-//! One case: a cloud and the expectations about it.
+//! Defines the test cases of `osdpl test`: a cloud and the expectations about it.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Case {
     pub expect: Vec<Expectation>,
 }
 
-/// One expectation: exactly one field in addition to `release` and `path`.
+/// One expectation of a case. Exactly one field must be set in addition to `release` and `path`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Expectation {
@@ -33,24 +33,26 @@ pub(crate) struct Expectation {
     pub release: Option<String>,
     /// A path in the values of the release.
     pub path: Option<String>,
-    /// The value at the path, or the chart's default if no layer sets one; null if a layer removes the chart's default.
+    /// The value that the path must have, or the chart's default if no layer sets one; null if a layer must remove the
+    /// chart's default.
     #[serde(deserialize_with = "value_or_null")]
     pub equals: Option<Value>,
-    /// The minimum of the number at the path.
+    /// The smallest number that the path may have.
     pub at_least: Option<f64>,
-    /// The maximum of the number at the path.
+    /// The largest number that the path may have.
     pub at_most: Option<f64>,
-    /// A regular expression that the text at the path matches.
+    /// A regular expression that the text at the path must match.
     pub matches: Option<String>,
-    /// Whether the path has a value at all, including the chart's default.
+    /// Whether the path must have a value, from a layer or as the chart's default.
     pub exists: Option<bool>,
-    /// A CEL condition over `values`, the values of the release, and the variables of the catalogue's expressions.
+    /// A CEL condition that must be true. It can use `values`, the values of the release, and the variables of the
+    /// catalogue's expressions.
     pub holds: Option<String>,
-    /// Whether the release is part of the cloud.
+    /// Whether the release must be part of the cloud.
     pub wanted: Option<bool>,
-    /// A part of an error with which the resource is refused.
+    /// A text that an error about the resource must contain; the case expects that the resource is refused.
     pub refused: Option<String>,
-    /// A part of a warning about the resource.
+    /// A text that a warning about the resource must contain.
     pub warns: Option<String>,
 }
 
@@ -114,7 +116,7 @@ impl Expectation {
     }
 }
 
-/// Checks that a text is a condition.
+/// Checks that a text is a CEL expression.
 ///
 /// # Errors
 /// Describes the problem.

@@ -69,7 +69,7 @@ impl Cloud {
         let input =
             ReviewInput { catalog, schemas, manifests: others, cluster_info: &ClusterInfo::default(), now: None };
         let (findings, evaluation) = input.review(Kind::OpenStackDeployment, object);
-        // A resource that is not well-formed is refused and not evaluated.
+        // Do not evaluate a resource that is not well-formed: its findings already refuse it.
         let spec = read_spec(object).ok();
         let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
             Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
@@ -169,7 +169,7 @@ fn format_finding(finding: &Finding) -> String {
     if finding.field().is_empty() { finding.text() } else { finding.to_string() }
 }
 
-/// Describes that no message contains the expected part; `None` if one does.
+/// Returns the text of the failure if none of the messages contains `part`; `None` if one contains it.
 fn missing_message(expected: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
     let messages: Vec<String> = messages.collect();
     if messages.iter().any(|text| text.contains(part)) {

@@ -52,10 +52,10 @@ const EXPECTED: [(&str, FieldType); 11] = [
     ("warns", Text),
 ];
 
-/// Parses one case, from line `begin` to before line `end`, if its file as a whole can't be parsed.
+/// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// It first parses these lines alone, which reads `y` as a text in a field for texts. If that fails, it uses `parsed`,
-/// the case as it was read with its file.
+/// First it parses these lines alone: then `y` is a text in a field for texts. If the lines alone can't be parsed, it
+/// uses `parsed`, the case as it was read with its file.
 ///
 /// # Errors
 /// Describes the first problem.
@@ -68,15 +68,16 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The case is valid only within its file: it uses YAML anchors of other cases, or shares lines with them.
+    // The lines of the case alone are not valid YAML: it uses YAML anchors of other cases, or shares lines with them.
+    // Use the case as it was read with its file.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
     })
 }
 
-/// Returns the index of the line with the dash before the case that begins on this line, counted from 1; the number of
-/// lines if there is none.
+/// Returns the index of the line with the dash (`-`) of the case whose first field is on line `begin`. `begin` counts
+/// from 1; if the file has no such line, the result is the number of lines.
 fn first_line(lines: &[&str], begin: u64) -> usize {
     let index = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
     if index >= lines.len() {
@@ -85,7 +86,7 @@ fn first_line(lines: &[&str], begin: u64) -> usize {
     (0..=index).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(index)
 }
 
-/// Returns the first invalid field, by its keys, and the problem.
+/// Returns the keys of the first invalid field, and what is wrong with it; `None` if all fields are valid.
 fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     if !parsed.is_object() {
         return Some((Vec::new(), "this is not a case; write its fields, each as key: value".into()));
@@ -102,7 +103,7 @@ fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     })
 }
 
-/// Returns a field that is unknown or has the wrong type, and the problem.
+/// Returns the name of a field that is unknown or has the wrong type, and what is wrong with it.
 fn find_field_problem(parsed: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
     let names = || fields.iter().map(|(name, _)| *name);
     let parsed = parsed.as_object()?;
@@ -123,7 +124,7 @@ impl FieldType {
         let each = |accepts: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(accepts));
         match self {
             Anything => true,
-            // Lists and maps must not be null.
+            // Unlike a text, number or flag, a list or map must not be null.
             Texts => each(&is_text),
             Maps => each(&Value::is_object),
             Map => value.is_object(),
@@ -154,7 +155,7 @@ fn with_texts(parsed: &Value) -> Value {
     case
 }
 
-/// Converts the values of text fields of one map.
+/// Converts booleans and numbers in the text fields of one map to texts.
 fn convert_texts(map: &mut Value, fields: &[(&str, FieldType)]) {
     let convert = |value: &mut Value| {
         if value.is_boolean() || value.is_number() {

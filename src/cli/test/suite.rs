@@ -1,4 +1,4 @@
-//! A file of test cases for `osdpl test`.
+//! Parses a file of test cases for `osdpl test`, and checks its cases.
 
 use anyhow::bail;
 use serde::Deserialize;

@@ -53,7 +53,7 @@ impl Inputs {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
 
-    /// Returns the arguments in the form of the report.
+    /// Returns what the report needs to know about each argument: its name, its documents and its unreadable files.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = validate::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unreadable }| {
             let documents = &self.documents[documents.clone()];

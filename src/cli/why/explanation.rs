@@ -194,7 +194,7 @@ impl Explanation {
         }
     }
 
-    /// Adds the chains of the affected objects that match. Returns whether there were any.
+    /// Adds the chain of each affected object for which `matches` is true; returns whether there is such an object.
     fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&AffectedObject) -> bool) -> bool {
         let observation = preview.tasks.observe();
         let mut any = false;
@@ -205,8 +205,8 @@ impl Explanation {
         any
     }
 
-    /// Adds a chain: one line per link, each caused by the next link, and the objects to inspect, from the root cause
-    /// back.
+    /// Adds a chain to the explanation: a line for each link, which the next link causes, and the objects to inspect,
+    /// beginning with the root cause.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());

@@ -148,7 +148,7 @@ pub struct Cloud<'a> {
     pub namespace: String,
     /// The releases by name.
     pub releases: BTreeMap<String, Release>,
-    /// The resource, for the operator.
+    /// The resource from which the operator installs the cloud.
     pub deployment: OpenStackDeployment,
     /// Watches whether all objects are up.
     pub readiness: ReadinessWatch,
@@ -186,7 +186,7 @@ impl<'a> Cloud<'a> {
         Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, readiness })
     }
 
-    /// Returns the API of the resource.
+    /// Returns a client for the resources of osdpl in the namespace of the cloud.
     pub fn api(&self) -> Api<OpenStackDeployment> {
         Api::namespaced(self.world.client.clone(), &self.namespace)
     }

@@ -10,9 +10,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// CPU time of a process, user and system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// The time of the process itself.
+    /// The CPU time of the process itself, without its children.
     pub own: Duration,
-    /// The time of the process's children that have exited and were waited for, and of their children.
+    /// The CPU time of the children that have exited and that the process has waited for, and of their children.
     pub children: Duration,
 }
 

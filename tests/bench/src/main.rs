@@ -44,7 +44,7 @@ struct Arguments {
     /// Measure only these methods.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    /// Skip the measurements on the installed cloud: memory, no-op, one key.
+    /// Skip the measurements on the installed cloud: memory, an idle minute, the change of one key.
     #[arg(long)]
     no_steady: bool,
     /// Measure a large cloud instead.

@@ -32,7 +32,8 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures passes and prints the medians. The clouds alternate, so that a drift of the machine's speed affects all.
+/// Measures passes and prints the medians. The clouds alternate, so that a drift of the machine's speed affects all of
+/// them.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
     let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;

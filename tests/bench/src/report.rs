@@ -19,7 +19,7 @@ pub enum Method {
     Ordered,
     /// Plain helm, all releases at once.
     AtOnce,
-    /// The operator.
+    /// The operator, which runs helm for each release.
     Operator,
 }
 

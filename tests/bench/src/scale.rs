@@ -38,7 +38,7 @@ const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 /// The number of the sample's releases.
 const RELEASES_OF_THE_SAMPLE: usize = 13;
 
-/// How often a pod loses its readiness.
+/// How many times the benchmark makes a pod unready.
 const EVENTS: usize = 5;
 
 /// The measurements on a large cloud.
@@ -135,7 +135,8 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the cloud of the sample with the small services, each with its share of the missing pods.
+/// Returns the sample's cloud with the small services added. They share equally the pods that the sample lacks to have
+/// [`PODS`].
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();

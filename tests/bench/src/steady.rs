@@ -13,7 +13,7 @@ use crate::cloud::{Cloud, SYSTEM};
 use crate::cpu;
 use crate::operator::{self, Operator};
 
-/// How often one key is changed.
+/// How many times the benchmark changes one key of the values.
 const CHANGES: u32 = 5;
 
 /// The measurements on an installed cloud.
@@ -70,7 +70,7 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
                 return Ok(began.elapsed());
             }
             // Poll for helm's process: only root gets events about the processes of others, and a wrapper around helm
-            // would load the operator.
+            // would slow down the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")

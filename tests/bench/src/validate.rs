@@ -13,7 +13,8 @@ use super::plan::{mark, median, timed};
 const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
 
-/// Measures the samples and prints the medians. They alternate, so that a drift of the machine's speed affects all.
+/// Measures `osdpl validate` with each sample and prints the medians. The samples alternate, so that a drift of the
+/// machine's speed affects all of them.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
     let mut durations = vec![Vec::new(); samples.len()];

@@ -1,12 +1,12 @@
-//! The RPC servers of Neutron's agents, and the firewall of trunk ports.
+//! Checks when Neutron deploys RPC servers for its agents, and which firewall trunk ports use.
 
 use serde_json::json;
 
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// With OVN, only additional agents need RPC servers, because OVN's own components use its databases. The API's
-/// processes serve no RPC.
+/// With OVN, Neutron deploys RPC servers only for additional agents, such as for VPN or BGP: OVN's own components use
+/// its databases. Neutron's API processes serve no RPC.
 #[test]
 fn agents_with_ovn_use_rpc_servers() {
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});

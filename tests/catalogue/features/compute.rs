@@ -1,4 +1,4 @@
-//! The values, errors and warnings of the feature `compute`.
+//! Checks the values that the feature `compute` sets, and its errors and warnings.
 
 use serde_json::json;
 

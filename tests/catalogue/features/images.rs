@@ -1,4 +1,4 @@
-//! The values, errors and warnings of the feature `images`.
+//! Checks the values that the feature `images` sets, and its errors and warnings.
 
 use osdpl_core::ceph::{self, Consumer, DeclaredCeph};
 use serde_json::{Value, json};
@@ -80,7 +80,8 @@ fn several_stores_have_their_mounts() {
 }
 
 /// The chart creates and mounts a claim for `storage: pvc` only. With Cinder as a second backend, the catalogue mounts
-/// the claim and sets its path in a further file, because the chart's own setting names an unused folder.
+/// the claim, and sets the path of images in an additional configuration file, because the chart's own setting names an
+/// unused folder.
 #[test]
 fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});

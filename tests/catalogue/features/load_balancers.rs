@@ -1,4 +1,5 @@
-//! The resources for Octavia's amphorae: set in the spec, or created by a Job and known from the facts that it wrote.
+//! Checks the values for Octavia's amphorae. The OpenStack resources for them are named in the spec, or a Job creates
+//! them and writes their names as facts.
 
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};

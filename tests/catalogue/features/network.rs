@@ -1,4 +1,4 @@
-//! The values, errors and warnings of the feature `network`.
+//! Checks the values that the feature `network` sets, and its errors and warnings.
 
 use serde_json::json;
 
@@ -250,7 +250,8 @@ fn refuses_invalid_extensions_and_tunnels() {
     ]);
 }
 
-/// These agents wait for the switch's agent on their own node, so they may run only on nodes with a switch.
+/// Neutron's agents for L3, DHCP, metadata and VPN wait for the switch's agent on their own node. So they must run only
+/// on nodes with a switch.
 #[test]
 fn switch_agents_run_on_nodes_with_a_switch() {
     let catalog = catalogue();

@@ -1,4 +1,4 @@
-//! What pods require of their node, and of servers outside of the cluster.
+//! Checks what pods require of their node, and of servers outside of the cluster.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
-/// Returns a function with the values of manila's release, in a cloud with these features and nodes.
+/// Returns a function from a path to the value of manila's release there, in a cloud with these features and nodes.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
     let desired = resolved(&catalogue(), &base_spec(&spec));
@@ -14,8 +14,8 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
 
-/// manila's chart mounts the switch's folder from the node. In a cloud with only shares, no other pod creates this
-/// folder.
+/// Manila's chart mounts the switch's folder from the node. In a cloud with only shares, no other pod creates this
+/// folder, so the catalogue has the kubelet create it.
 #[test]
 fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
@@ -81,7 +81,7 @@ fn driver_passwords_are_not_in_values() {
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
         let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
         assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
-        // manila's chart does not declare its database, so its connection is not in a Secret.
+        // For manila, the connection to the database is never in a Secret: its chart can't declare the database.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let spec =

@@ -1,11 +1,12 @@
-//! The features of optional services: load balancers, shares, bare metal, DNS, instance high availability.
+//! Checks the features of optional services: load balancers, shares, bare metal, DNS, instance high availability.
 
 use serde_json::{Value, json};
 
 use super::{Set, reports};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// Checks that every value is set and nothing is refused, in a cloud with this service or several, separated by spaces.
+/// Checks clouds with these services (names separated by spaces) and the features of each case: osdpl sets the expected
+/// values, and refuses nothing.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {

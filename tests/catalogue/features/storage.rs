@@ -1,4 +1,4 @@
-//! The values, errors and warnings of the feature `volumes`, and the gateways of the feature `storage`.
+//! Checks the values, errors and warnings of the feature `volumes`, and the gateways of the feature `storage`.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use osdpl_values::{Path, get};
@@ -139,7 +139,8 @@ fn refuses_invalid_volume_settings() {
     ]);
 }
 
-/// The object store that the chart's gateways serve is published under the URL for users.
+/// If the chart installs the gateways of the object store, the route has the host name and port of the URL that users
+/// get.
 #[test]
 fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
@@ -167,7 +168,7 @@ fn gateways_of_the_chart_are_public() {
     }
 }
 
-/// Options of a driver are free text of the user, so passwords in them must be recognized and redacted.
+/// Users may set any option of a driver, so osdpl must recognize passwords by the name of the option, and redact them.
 #[test]
 fn passwords_in_options_are_hidden() {
     let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});

@@ -1,5 +1,5 @@
-//! What values change in upstream's charts where the charts have no switch: provided certificates, and a claim together
-//! with cinder.
+//! Checks what upstream's charts render for settings that osdpl makes with plain values, because the charts have no
+//! switch: provided certificates, and a claim for images in addition to Cinder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::ceph::mounts;
 use crate::clouds::{base_spec, refusals, resolved};
 use crate::{render, shipped};
 
-/// Returns the rendered objects of each release of a cloud with this change.
+/// Returns the rendered objects of each release of a cloud whose spec has these changes.
 fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
     let desired = resolved(&shipped(), &base_spec(change));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
@@ -49,7 +49,8 @@ fn provided_certificates_are_mounted_not_issued() {
     }
 }
 
-/// If the claim is identical without and with cinder, helm keeps it in the next revision, and so the images on it.
+/// When the user adds Cinder as a backend for images, glance's claim must not change: then helm keeps the claim, and
+/// the images on it.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {

@@ -1,4 +1,4 @@
-//! The random output of two charts, which is masked so that two manifests can be compared.
+//! Masks the random output of two charts, so that the test can compare two renders of the same values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 
-/// Returns a manifest with the random output of its chart masked; an error if a listed chart no longer has any.
+/// Returns a manifest with the random output of its chart masked. If the chart is one of those with random output, and
+/// the manifest has none, it returns an error.
 pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
     let masked = match chart {
         "ceph-adapter-rook" => manifest.lines().map(name).collect(),
@@ -24,7 +25,7 @@ pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
 
 const MASK: &str = "<drawn>";
 
-/// Returns a line in which the random suffix of a name in [`DRAWN`] is masked.
+/// Returns the line, with the random suffix masked if the line has a name from [`DRAWN`].
 fn name(line: &str) -> String {
     let masked = DRAWN.iter().find_map(|begin| {
         let (before, drawn) = line.split_once(begin)?;

@@ -1,5 +1,5 @@
-//! Every release of the catalogue whose chart is available, rendered by both helm versions for each `OpenStack`
-//! release: the output is stable, and contains no secret that upstream ships.
+//! Renders every release of the catalogue whose chart is available, with both versions of helm and for each `OpenStack`
+//! release, and checks that the output is stable and contains no secret that upstream ships.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Secrets in upstream's values that are recognized by themselves, not by the name of their key.
+/// Secrets in upstream's values that the test recognizes by their text, whatever their key is called.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -51,8 +51,9 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Returns each available chart with each of its values. Randomness does not depend on the values, so only the first of
-/// each chart is rendered twice.
+/// Returns the releases to render: each release whose chart is available, once for each of its values. Random output
+/// does not depend on the values, so a release is rendered twice only with its first values for each `OpenStack`
+/// release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -68,10 +69,11 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the problems of a release's manifest, as both versions of helm render it.
+/// Renders a release with both versions of helm, and returns the problems: errors of helm, unstable output, public
+/// secrets, and folders that pods wait for.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // The charts of other projects do not accept every version of Kubernetes; they accept this one.
+    // The charts of other projects do not accept every version of Kubernetes; they accept 1.34.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);
@@ -99,7 +101,7 @@ fn faults(piece: &Piece) -> Vec<String> {
     faults
 }
 
-/// Returns upstream's secrets in a manifest, including base64, each with its context.
+/// Returns the lines of a manifest with a secret that upstream publishes, in plain text or in base64.
 fn leaks(manifest: &str) -> BTreeSet<String> {
     let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
     let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
@@ -108,7 +110,8 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the folders below `/run` that pods of a manifest require on their node but do not create.
+/// Returns the folders below `/run` that must exist on the node of a manifest's pods, and that these pods do not
+/// create.
 fn missing_folders(manifest: &str) -> BTreeSet<String> {
     let typed = |kind: &str| {
         let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
@@ -119,7 +122,8 @@ fn missing_folders(manifest: &str) -> BTreeSet<String> {
     required.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
-/// Whether a line contains a secret of upstream: a literal one, or a word after the name of a secret.
+/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password behind a key
+/// that is named like a secret.
 fn is_known(line: &str) -> bool {
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
@@ -185,7 +189,7 @@ fn charts_render_stably_without_public_secrets() {
     let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
-        // Charts of other projects, which have a repository in the lock, may be missing.
+        // The folder may lack charts of other projects, which are those with a repository in the lock.
         Some(folder) => {
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);

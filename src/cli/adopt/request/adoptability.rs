@@ -16,7 +16,7 @@ pub(crate) enum Adoptability {
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
-    /// The release is not in the resource or not in the cluster; the text says which, and what to do.
+    /// The resource does not select the release, or the cluster does not have it; the text says which, and what to do.
     Absent(String),
 }
 
@@ -60,7 +60,7 @@ impl<'a> AdoptionCheck<'a> {
         };
         if self.is_unmanaged(name) {
             return Ok(Adoptability::Refused(
-                "it is unmanaged in the resource (managed: false); take that out, and it is in sync if nothing differs"
+                "the resource says `managed: false` for it; remove that field, and the release is in sync if nothing differs"
                     .into(),
             ));
         }
