@@ -38,7 +38,7 @@ fn every_file_equals_its_json_form() {
 
 #[test]
 fn error_in_a_file_has_a_line() {
-    let text = Text::from("preset: x\ndescription: y\nservice: [nova]\n");
+    let text = Text::from("preset: x\ndescription: z\nservice: [nova]\n");
     let error = text.read::<file::Preset>("presets/x.yaml").unwrap_err();
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
 }

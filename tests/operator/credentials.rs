@@ -57,7 +57,7 @@ fn restores_an_edited_secret_without_upgrades() {
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
         let note = event.message.unwrap();
-        assert!(note.contains("root restored") && note.contains("spec.services.mariadb.credentials"), "{note}");
+        assert!(note.contains("restored root") && note.contains("spec.services.mariadb.credentials"), "{note}");
     });
 }
 

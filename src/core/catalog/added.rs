@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Catalog, Errors, Files, file};
+use super::{Catalog, Errors, Files, Text, file};
 use osdpl_values::yaml;
 
 /// The label by which osdpl finds `ConfigMap`s with catalogue files. Its value is `true`.
@@ -167,7 +167,7 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
 /// Returns the chart pins of an addition, or the error. An addition can pin only charts that neither the catalogue nor
 /// an earlier addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
-    let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
+    let read = |text: &str| Text::from(text).read::<file::Lock>(LOCK).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
     for given in before.iter().filter(|given| given.path == LOCK) {
         known.extend(read(&given.text).unwrap_or_default().into_keys());
@@ -187,7 +187,8 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
     for own in given {
         if own.path == LOCK {
-            pins.extend(yaml::parse::<file::Lock>(LOCK, &own.text).map(|lock| lock.charts).unwrap_or_default());
+            let lock = Text::from(own.text.as_str()).read::<file::Lock>(LOCK);
+            pins.extend(lock.map(|lock| lock.charts).unwrap_or_default());
         } else {
             files.insert(own.path.clone(), own.text.clone().into());
         }
@@ -274,8 +275,8 @@ mod tests {
                 "key \"presets.x.yaml\": services: there is no service \"bakc\", did you mean \"back\"?",
             ),
             (
-                ("presets.x.yaml", "preset: y\ndescription: x\n"),
-                "key \"presets.x.yaml\": the file is named \"x\" but declares \"y\"",
+                ("presets.x.yaml", "preset: z\ndescription: x\n"),
+                "key \"presets.x.yaml\": the file is named \"x\" but declares \"z\"",
             ),
             (
                 ("presets.small.yaml", "preset: small\ndescription: x\n"),
@@ -294,6 +295,10 @@ mod tests {
             (
                 ("services.a.yaml", "service: a\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
                 "values/services/front.yaml: release \"front\" is also in key \"services.a.yaml\"",
+            ),
+            (
+                ("presets.x.yaml", "preset: x\ndescription: y\n"),
+                "key \"presets.x.yaml\":2:1: invalid type: boolean, expected a string; put the value in quotes",
             ),
             (("services.back.yaml", BACK), "key \"services.back.yaml\": ConfigMap openstack/good has the same file"),
         ] {

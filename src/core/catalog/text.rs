@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use osdpl_values::canonical;
-use osdpl_values::yaml;
+use osdpl_values::yaml::{self, LocatedNode};
 
 /// The files of a catalogue: maps the path below the catalogue's root (`values/services/nova.yaml`) to the text.
 pub type Files = BTreeMap<String, Text>;
@@ -57,8 +57,8 @@ impl Text {
             Self::BuiltIn { json: None, .. } => serde_json::from_str(&self.as_written()).ok(),
             Self::UserProvided(_) => None,
         };
-        // If the JSON does not match `T`, parse the YAML, because an error of the YAML parser contains the line.
-        compiled.map_or_else(|| yaml::parse(path, &self.as_written()), Ok)
+        // If the JSON does not match `T`, parse the YAML, because its error contains the line.
+        compiled.map_or_else(|| yaml::parse::<LocatedNode>(path, &self.as_written())?.deserialize(path), Ok)
     }
 }
 

@@ -96,10 +96,8 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
     if text.lines().all(is_empty) {
         return None;
     }
-    let parse =
-        || Ok(ParsedDocument { value: yaml::parse(file, text)?, located: yaml::parse::<LocatedNode>(file, text)? });
-    let content = match parse() {
-        Ok(parsed) => Content::Object(parsed),
+    let content = match yaml::parse::<LocatedNode>(file, text) {
+        Ok(located) => Content::Object(ParsedDocument { value: located.value(), located }),
         Err(error) => Content::Invalid(error),
     };
     Some(Document {

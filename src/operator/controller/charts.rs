@@ -21,7 +21,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_decide::{ChartRequest, ChartState, Charts, Crds, chart_request, known_charts, retry_chart_at};
-use osdpl_values::yaml;
+use osdpl_values::yaml::{self, LocatedNode};
 
 /// The minimum time between two checks of the charts in a folder.
 ///
@@ -282,7 +282,10 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 ///
 /// If a file is no CRD, the error is part of the result: it only prevents upgrades, and the chart itself is usable.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
-    let decode = |manifest: &String| yaml::parse("crds/", manifest).map_err(|error| error.to_string());
+    let decode = |manifest: &String| {
+        let tree = yaml::parse::<LocatedNode>("crds/", manifest).map_err(|error| error.to_string())?;
+        tree.deserialize("crds/").map_err(|error| error.to_string())
+    };
     Ok(chart.crds()?.iter().map(decode).collect())
 }
 

@@ -1,17 +1,20 @@
-//! A YAML tree in which every node knows its line. Provenance shows these lines.
+//! A YAML tree in which every node knows its location, for errors and to show where a value comes from.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_saphyr::Spanned;
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
 
-/// A node of the tree, with the line of its key.
+use super::{Error, read};
+
+/// A node of the tree, with the location of its key.
 ///
-/// A node without a key has the line where it starts; an alias has its own line.
+/// A node without a key has the location where it starts; an alias has its own location.
 #[derive(Debug)]
 pub struct LocatedNode {
-    line: u64,
+    location: Location,
     node: Node,
 }
 
@@ -19,7 +22,7 @@ pub struct LocatedNode {
 enum Node {
     Map(Vec<(String, LocatedNode)>),
     List(Vec<LocatedNode>),
-    Leaf(String),
+    Scalar(Value),
 }
 
 impl LocatedNode {
@@ -40,14 +43,72 @@ impl LocatedNode {
 
     /// Returns the line of the node, from 1; 0 if it is unknown.
     pub fn line(&self) -> u64 {
-        self.line
+        self.location.line()
     }
 
-    /// Returns the text of a scalar as written; `None` for a map or list.
+    /// Returns the text of a string; `None` for everything else.
     pub fn text(&self) -> Option<&str> {
         match &self.node {
-            Node::Leaf(text) => Some(text),
+            Node::Scalar(value) => value.as_str(),
             Node::Map(_) | Node::List(_) => None,
+        }
+    }
+
+    /// Returns the node and everything below it as JSON.
+    pub fn value(&self) -> Value {
+        match &self.node {
+            Node::Map(map) => map.iter().map(|(key, node)| (key.clone(), node.value())).collect(),
+            Node::List(list) => list.iter().map(Self::value).collect(),
+            Node::Scalar(value) => value.clone(),
+        }
+    }
+
+    /// Deserializes the node as a `T`; errors name `file`.
+    ///
+    /// A type that is read from JSON as well should be read by this function: it uses the deserializer for JSON text, so
+    /// the program contains no second one for YAML.
+    ///
+    /// # Errors
+    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map that
+    /// lacks a key.
+    pub fn deserialize<T: DeserializeOwned>(&self, file: &str) -> Result<T, Error> {
+        let mut json = String::new();
+        let mut locations = vec![self.location];
+        self.write(&mut json, &mut locations);
+        serde_json::from_str(&json).map_err(|error| {
+            let location = locations.get(error.line().saturating_sub(1)).unwrap_or(&self.location);
+            let message = read::problem::translate(&error.to_string());
+            Error { file: file.to_owned(), line: location.line(), column: location.column(), message }
+        })
+    }
+
+    /// Writes the node as JSON. Before each key, item and end of a map, it starts a line and adds the location of that
+    /// line.
+    fn write(&self, json: &mut String, locations: &mut Vec<Location>) {
+        match &self.node {
+            Node::Map(map) => {
+                json.push('{');
+                for (index, (key, node)) in map.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    let _ = write!(json, "{comma}\n{}:", Value::from(key.as_str()));
+                    locations.push(node.location);
+                    node.write(json, locations);
+                }
+                json.push_str("\n}");
+                locations.push(self.location);
+            }
+            Node::List(list) => {
+                json.push('[');
+                for (index, node) in list.iter().enumerate() {
+                    json.push_str(if index == 0 { "\n" } else { ",\n" });
+                    locations.push(node.location);
+                    node.write(json, locations);
+                }
+                json.push(']');
+            }
+            Node::Scalar(value) => {
+                let _ = write!(json, "{value}");
+            }
         }
     }
 
@@ -55,7 +116,7 @@ impl LocatedNode {
         match &self.node {
             Node::Map(map) => map.iter().find(|(known, _)| known == key).map(|(_, node)| node),
             Node::List(list) => list.get(key.parse::<usize>().ok()?),
-            Node::Leaf(_) => None,
+            Node::Scalar(_) => None,
         }
     }
 }
@@ -63,7 +124,7 @@ impl LocatedNode {
 impl<'de> Deserialize<'de> for LocatedNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Spanned::deserialize(deserializer)
-            .map(|Spanned { value, referenced, .. }| Self { line: referenced.line(), node: value })
+            .map(|Spanned { value, referenced, .. }| Self { location: referenced, node: value })
     }
 }
 
@@ -85,7 +146,7 @@ impl<'de> Visitor<'de> for Tree {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, value)) = map.next_entry::<Spanned<String>, LocatedNode>()? {
-            entries.push((key.value, LocatedNode { line: key.referenced.line(), ..value }));
+            entries.push((key.value, LocatedNode { location: key.referenced, ..value }));
         }
         Ok(Node::Map(entries))
     }
@@ -98,31 +159,31 @@ impl<'de> Visitor<'de> for Tree {
         Ok(Node::List(entries))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Leaf(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+        Ok(Node::Scalar(text.into()))
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Node, E> {
-        Ok(Node::Leaf("null".to_owned()))
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Node, E> {
+        Ok(Node::Scalar(Value::Null))
     }
 
-    fn visit_none<E: Error>(self) -> Result<Node, E> {
+    fn visit_none<E: serde::de::Error>(self) -> Result<Node, E> {
         self.visit_unit()
     }
 }
@@ -139,7 +200,7 @@ mod tests {
         let tree: LocatedNode = parse("x", TEXT).unwrap();
         let debug = ["fragments", "0", "releases", "nova", "values", "debug"];
         let found = tree.find(debug).unwrap();
-        assert_eq!((found.line(), found.text()), (5, Some("true")));
+        assert_eq!((found.line(), found.value()), (5, true.into()));
         assert_eq!(tree.find(["fragments", "1", "when"]).unwrap().text(), Some("spec.x > 1"));
         assert!(tree.find(["fragments", "7"]).is_none());
     }
@@ -149,5 +210,28 @@ mod tests {
         let tree: LocatedNode = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
         assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "an alias has its own line");
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the shape is tested")]
+    struct Strict {
+        name: String,
+        count: Option<u8>,
+    }
+
+    #[test]
+    fn deserialization_errors_have_the_location_of_the_key() {
+        let error = |text: &str| {
+            let tree: LocatedNode = parse("a.yaml", text).unwrap();
+            tree.deserialize::<Vec<Strict>>("a.yaml").unwrap_err().to_string()
+        };
+        assert_eq!(error("- name: a\n- name: b\n  count: [1]\n"), "a.yaml:3:3: invalid type: sequence, expected u8");
+        assert_eq!(error("- name: a\n  count: hunter2"), "a.yaml:2:3: invalid type: string, expected u8");
+        assert!(error("- name: a\n  nmae: b").starts_with("a.yaml:2:3: unknown field `nmae`"));
+        assert_eq!(error("- {name: a}\n- count: 1\n"), "a.yaml:2:3: missing field `name`");
+        assert_eq!(error("a: 1"), "a.yaml:1:1: invalid type: map, expected a sequence");
+        let tree: LocatedNode = parse("a.yaml", "- &a {name: \"a\\nb\", count: 1}\n- *a\n").unwrap();
+        assert_eq!(tree.deserialize::<Vec<Strict>>("a.yaml").unwrap()[1].name, "a\nb");
     }
 }

@@ -27,10 +27,20 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// Advice to programmers that the library appends to messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
+/// The ends of messages about strings that YAML reads as another type without quotes: `y`, `1.10`.
+const UNQUOTED: [&str; 3] = [
+    "invalid type: boolean, expected a string",
+    "invalid type: integer, expected a string",
+    "invalid type: floating point, expected a string",
+];
+
 /// Translates a message of the YAML library for users.
-pub(super) fn translate(message: &str) -> String {
+pub fn translate(message: &str) -> String {
     let message = redact_literals(message);
     let message = message.split(" at line ").next().unwrap_or(&message);
+    if UNQUOTED.iter().any(|unquoted| message.ends_with(unquoted)) {
+        return format!("{message}; put the value in quotes");
+    }
     let translation = TRANSLATIONS
         .iter()
         .find(|(begin, _)| message.starts_with(begin))
@@ -79,7 +89,10 @@ mod tests {
                 "invalid type: string, expected a map",
             ),
             (r#"x: invalid value: string "hunter2", expected y at line 3"#, "x: invalid value: string, expected y"),
-            ("invalid type: integer `12345678`, expected a string", "invalid type: integer, expected a string"),
+            (
+                "invalid type: integer `12345678`, expected a string at line 2",
+                "invalid type: integer, expected a string; put the value in quotes",
+            ),
             ("invalid type: string \"hunter2 cut", "invalid type: string"),
             ("invalid type: null, expected a map", "invalid type: null, expected a map"),
             ("unknown variant `hunter2`, expected one of `A`, `B`", "unknown variant, expected one of `A`, `B`"),

@@ -96,11 +96,13 @@ async fn helm_ends_with_its_killed_operator() {
     let mut operator = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(arguments.map(OsString::from))
         .env("OSDPL_TEST_HOME", helm.home.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(helm.receive().await.starts_with("upgrade --install "));
+    let started = tokio::select! {
+        message = helm.receive() => message,
+        ended = operator.wait() => panic!("the operator ended: {ended:?}; its output says why"),
+    };
+    assert!(started.starts_with("upgrade --install "), "{started}");
     operator.kill().await.unwrap();
     assert_eq!(helm.receive().await, "terminated");
 }
