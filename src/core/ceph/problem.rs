@@ -25,7 +25,9 @@ pub enum ValueError {
     #[error("is empty; fill it in, or remove the key where it is optional")]
     Empty,
     /// The value is not UTF-8 text.
-    #[error("is not UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
+    #[error(
+        "is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
+    )]
     NotText,
     /// The value is not a cephx key, because it is not base64.
     #[error(

@@ -130,7 +130,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the services that use Ceph, if all releases with these catalogue names store their data in Ceph.
+/// Returns the consumers whose services run in the releases with these catalogue names.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
