@@ -38,7 +38,7 @@ pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 /// first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
-/// The selectors of all Services, by the Service's namespace and name.
+/// The label selectors with which all Services select their pods, by the namespace and name of the Service.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
 /// The observed objects among which osdpl searches for root causes.
@@ -49,7 +49,7 @@ pub struct Input<'a> {
     pub jobs: Vec<&'a ObservedJob>,
     /// The pods that are not ready, by owner.
     pub pods: &'a Pods<'a>,
-    /// The selectors of all Services; `None` if the operator can't read Services.
+    /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
     /// Cluster state besides workloads, Jobs and pods that explains why pods are not ready: claims, nodes, logs.
     pub facts: &'a Facts<'a>,

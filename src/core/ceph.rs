@@ -87,7 +87,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role by which Mirantis' layout marks the consumer's main pool.
+    /// Returns the role that marks the consumer's main pool in a Secret in Mirantis' layout.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",

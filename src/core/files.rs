@@ -54,7 +54,7 @@ pub fn built_in() -> Files {
     BUILT_IN.iter().map(|&(path, deflated, json)| (path.to_owned(), Text::BuiltIn { deflated, json })).collect()
 }
 
-#[allow(clippy::disallowed_methods, reason = "no other function of this crate does I/O")]
+#[allow(clippy::disallowed_methods, reason = "reading the catalogue's files is the only I/O of this crate")]
 fn read(root: &Path, folder_name: &str, files: &mut Files) -> Result<(), Error> {
     let read_error = |path: &Path, error| Error::Read { path: path.display().to_string(), error };
     let folder = root.join(folder_name);

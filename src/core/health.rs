@@ -93,7 +93,7 @@ pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the worse of two results, or the first one if both are equally bad.
+/// Returns the worse of the health of two workloads, or `left` if both are equally bad.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }

@@ -8,7 +8,7 @@ use crate::observed::ComparisonResult;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
-/// The values of a release before and after an upgrade to the desired state. Contains secrets.
+/// The values of a release before and after an upgrade to the desired state, and whether they differ. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.

@@ -9,9 +9,10 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Well-known passwords: those in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of 2026.1.
+/// Well-known passwords: the passwords in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of
+/// 2026.1.
 ///
-/// The defaults of the chart in a release's record count as well-known, too.
+/// [`is_default`] compares a credential with these words and with the defaults of the chart in the release's record.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",

@@ -23,7 +23,7 @@ use osdpl_values::{Values, get};
 /// The key under which a Secret stores helm values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// The Secrets to which the spec refers: maps the Secret's name and the key of its data to the content.
+/// The Secrets to which the spec refers: maps the name of each Secret to its data, which maps keys to contents.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
 /// The content of one key of a Secret to which the spec refers. Contains secrets.
@@ -47,7 +47,8 @@ impl SecretContent {
     }
 }
 
-/// The spec and the Secrets that describe a running cloud, and what its adoption would change.
+/// The result of [`CloudInventory::describe`]: the spec and the Secrets that describe a running cloud, and what its
+/// adoption would change.
 pub struct Description {
     /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,

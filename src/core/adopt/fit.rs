@@ -32,7 +32,7 @@ enum Outcome {
     Refused,
 }
 
-/// The search for the spec that fits a running cloud best.
+/// The search for the spec that fits a running cloud best, with the best spec that it has found so far.
 pub(super) struct Fit<'a> {
     cloud: &'a CloudInventory<'a>,
     /// The spec with the lowest score so far.

@@ -59,10 +59,13 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
         error.map_or_else(|| "has not created a volume yet".to_owned(), |error| format!("creates no volume: {error}"));
     Some(match (claim.class.as_deref(), classes) {
         (None, Some(classes)) if !classes.values().any(|class| class.is_default) => {
-            ("it names no StorageClass, and there is no default one".into(), true)
+            ("it names no StorageClass, and no StorageClass is the default".into(), true)
         }
         (None, _) => (format!("the default StorageClass {no_volume}"), false),
-        (Some(""), _) => ("it requests a volume without a StorageClass, and no such volume matches".into(), false),
+        (Some(""), _) => (
+            "it requests a volume without a StorageClass, and no volume without a StorageClass matches it".into(),
+            false,
+        ),
         (Some(name), Some(classes)) => match classes.get(name) {
             Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),

@@ -4,7 +4,7 @@ use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
 
-/// A cluster of which each test adds the objects that it needs.
+/// A cluster for tests, to which each test adds the objects that it needs.
 #[derive(Default)]
 struct Cluster {
     workloads: Vec<Workload>,

@@ -40,10 +40,10 @@ impl std::fmt::Debug for Secret {
 /// The reason why the cloud can't use the Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// The Secret that describes Ceph does not exist or can't be read.
+    /// The Secret that describes the Ceph does not exist, or osdpl can't read it.
     #[error("{0}")]
     Secret(String),
-    /// The Secret that describes Ceph is incomplete or malformed.
+    /// The Secret that describes the Ceph is incomplete or malformed.
     #[error(transparent)]
     Malformed(#[from] SecretError),
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.

@@ -1,4 +1,5 @@
-//! The gateways of Ceph's object store (RADOS gateways, RGW), and their addresses.
+//! Reads the addresses of the gateways of Ceph's object store (RADOS gateways, RGW), and builds the Secret for gateways
+//! of the chart ceph-rgw.
 
 use std::collections::BTreeMap;
 

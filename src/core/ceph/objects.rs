@@ -40,7 +40,7 @@ impl Object {
     /// Returns an error if `existing`, the data of the object in the cluster, contains the fsid of another Ceph than
     /// `self`; else `None`.
     ///
-    /// If osdpl wrote `self` over this object, the cloud would lose access to all its data.
+    /// If osdpl replaced such an object by `self`, the cloud would lose access to all its data in the other Ceph.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);

@@ -48,7 +48,7 @@ fn reports_added_removed_and_kept_objects() {
             "Deployment openstack/api is removed",
             "Service openstack/api is added",
         ],
-        "ignores removed hooks, tests, and namespaces of cluster-scoped objects"
+        "osdpl ignores removed hooks, test hooks, and namespaces of cluster-scoped objects"
     );
 }
 

@@ -23,7 +23,7 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// Whether a node is ready.
+/// Whether a node is ready; if not, since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.

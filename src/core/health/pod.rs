@@ -114,7 +114,7 @@ pub struct Cause {
     pub failing: Option<FailedContainer>,
 }
 
-/// How severe the cause of an unready pod is, in ascending order.
+/// How severe the cause is because of which a pod is not ready, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.

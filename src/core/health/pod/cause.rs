@@ -129,7 +129,7 @@ fn initialising(container: &ContainerStatus) -> Option<Cause> {
 }
 
 fn lost(status: &Status) -> Option<Cause> {
-    status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
+    status.was_ready().then(|| simple(Severity::Lost, "it is no longer ready".into()))
 }
 
 /// Returns the cause of a pod if Kubernetes is creating one of its containers.

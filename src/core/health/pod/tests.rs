@@ -89,7 +89,7 @@ fn describes_each_cause() {
         ),
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),
-        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it was ready and is no longer"))),
+        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it is no longer ready"))),
         (waiting("ContainerCreating", ""), Some((Starting, "its volumes are being mounted or its containers created"))),
         (not_ready("2026-11-21T10:00:00Z", "2026-11-21T10:00:02Z"), None),
         (container(&running, 0, &json!({})), None),
