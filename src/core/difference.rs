@@ -60,7 +60,8 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether pods of the object end because of the upgrade: at once, after someone deletes them, or with the object.
+    /// Whether the upgrade ends pods of the object: at once, as soon as someone deletes a pod, or together with the
+    /// object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }

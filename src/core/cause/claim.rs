@@ -45,8 +45,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns why a claim has no volume, and whether it gets one only after a person acts; `None` if the claim has a
-/// volume.
+/// Returns why a claim has no volume, and whether the reason is a missing StorageClass, about which a person must act;
+/// `None` if the claim has a volume.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
