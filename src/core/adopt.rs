@@ -1,8 +1,8 @@
 //! Adoption of clouds whose releases osdpl did not install.
 //!
-//! It compares the installed releases with the desired state, and builds the spec that describes such a cloud. A
+//! osdpl compares the installed releases with the desired state, and builds the spec that describes such a cloud. A
 //! release that someone installed by hand, with Ansible or with another operator equals the desired state if an upgrade
-//! would change nothing: the chart is the same, and so are the values, including the chart's defaults.
+//! would change neither its chart nor its values, including the chart's defaults.
 //!
 //! Pure module (no I/O).
 

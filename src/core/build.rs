@@ -1,8 +1,8 @@
-//! Writes the catalogue's files into a Rust table when Cargo builds the crate.
+//! Generates a Rust table that contains the catalogue's files, when Cargo builds the crate.
 //!
-//! Each entry has the compressed text of a file and its parsed content as JSON. Parsing YAML takes several times as
-//! long as parsing JSON, and would take most of the time to load the catalogue. The texts are compressed, because they
-//! take 2.4 MB and osdpl reads few of them.
+//! Each entry has the compressed text of a file and its parsed content as JSON. osdpl parses JSON several times as fast
+//! as YAML, so it loads the catalogue faster. The texts are compressed, because they take 2.4 MB and osdpl reads few of
+//! them.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(output.join("catalogue.rs"), list)?)
 }
 
-/// Returns all files below a folder, sorted, as paths relative to the root of the repository.
+/// Returns the paths of all files below a folder, sorted and relative to `root`, the root of the repository.
 fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root.join(below))? {
@@ -63,7 +63,7 @@ fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// Returns the content of a catalogue file as JSON; `None` if the file is JSON already.
+/// Returns the content of a catalogue file as JSON; `None` if the file is already JSON.
 fn json(name: &str, text: &str) -> Result<Option<String>, Box<dyn Error>> {
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(None);

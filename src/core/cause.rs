@@ -1,4 +1,5 @@
-//! Finds the root cause of a component or Job that is not ready: follows what each object waits for to the last one.
+//! Finds the root cause of a component or Job that is not ready: follows which object each object waits for, until an
+//! object waits for no other one.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
@@ -8,8 +9,7 @@
 //! follow  from an affected object to its root cause                    roots   each root cause once
 //! ```
 //!
-//! Pure module (no I/O). Messages contain no ages and no counts, so that a failure that repeats does not change the
-//! status.
+//! Pure module (no I/O). Messages contain no ages and no counts, so a repeated failure does not change the status.
 
 mod claim;
 mod facts;
@@ -28,19 +28,20 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
-/// The text between an object and the object that it waits for, in the display form of a chain.
+/// The text that messages show between an object and the object that it waits for.
 const ARROW: &str = " ← ";
 
 /// The workload or Job that owns pods: its namespace, kind and name.
 pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods that are not ready, by owner. Of the pods of one owner, the one with the most severe cause comes first.
+/// The pods that are not ready, by owner. The pods of one owner are sorted: a pod with the most severe cause comes
+/// first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
-/// The selectors of all Services, by the Service's namespace and name.
+/// The label selectors with which all Services select their pods, by the namespace and name of the Service.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
-/// The observed objects in which root causes are searched.
+/// The observed objects among which osdpl searches for root causes.
 pub struct Input<'a> {
     /// The Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<&'a Workload>,
@@ -48,13 +49,13 @@ pub struct Input<'a> {
     pub jobs: Vec<&'a ObservedJob>,
     /// The pods that are not ready, by owner.
     pub pods: &'a Pods<'a>,
-    /// The selectors of all Services; `None` if the operator can't read Services.
+    /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// Cluster state that explains why pods are not ready: claims, nodes, logs.
+    /// Cluster state besides workloads, Jobs and pods that explains why pods are not ready: claims, nodes, logs.
     pub facts: &'a Facts<'a>,
 }
 
-/// One object in a chain of objects that wait for each other.
+/// One object of a [`Chain`], in which each object waits for the next one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
     /// The name of the object in messages, such as `neutron/neutron-ovs-agent on n3` or `Job nova-db-sync`.
@@ -63,12 +64,12 @@ pub struct Link {
     pub object: CauseObject,
 }
 
-/// The path from an affected object to its root cause. Both can be the same object.
+/// The path from an affected object to its root cause. The affected object can be the root cause itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The objects of the path: the affected object first, the root cause last; never empty.
     pub links: Vec<Link>,
-    /// The reason why the root cause is not ready; `None` if it is not known.
+    /// The reason why the root cause is not ready; `None` if osdpl does not know the reason.
     pub why: Option<String>,
     /// Whether the root cause stays as it is until a person fixes it.
     pub stuck: bool,
@@ -81,7 +82,7 @@ pub struct Chain {
 impl Chain {
     /// Returns the name of the root cause and its reason.
     ///
-    /// All chains to one root cause have the same text, by which [`group_by_root_cause`] groups them.
+    /// [`group_by_root_cause`] groups chains by this text, which is the same for all chains to one root cause.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))
@@ -93,7 +94,8 @@ impl Chain {
     }
 }
 
-/// Formats the chain without the affected object: `waits for … ← …: reason`.
+/// Formats the chain as `waits for … ← …: reason`, without the affected object. If the affected object is the root
+/// cause, the text is only the reason.
 impl fmt::Display for Chain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, rest @ ..] = self.links.as_slice() else { return Ok(()) };

@@ -1,8 +1,9 @@
-//! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects with these settings that the charts
-//! mount.
+//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the objects with these settings that the
+//! charts mount.
 //!
-//! Pure module (no I/O). Reading a Secret returns all settings or a [`SecretError`]. An error names the object and the
-//! key, and never quotes the value, because a person may have pasted a secret under the wrong key.
+//! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
+//! names the Secret and the key, and never quotes the value, because a person may have pasted a secret under the wrong
+//! key.
 
 mod declared;
 mod example;
@@ -44,12 +45,12 @@ pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 /// `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
-/// A service that stores data in Ceph, with a user and a pool.
+/// A consumer: an OpenStack service that stores data in Ceph, with a Ceph user and a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
     /// Glance, which stores images.
     Glance,
-    /// Cinder, which stores volumes. Libvirt attaches them to instances with the same key.
+    /// Cinder, which stores volumes. Libvirt uses Cinder's key to attach volumes to instances.
     Cinder,
     /// Cinder's backup service, which stores backups of volumes.
     CinderBackup,
@@ -86,7 +87,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role by which Mirantis' layout marks the consumer's main pool.
+    /// Returns the role that marks the consumer's main pool in a Secret in Mirantis' layout.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -98,8 +99,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the name that upstream's chart gives to the consumer's Ceph user. It applies if the description of the
-    /// Ceph names no user.
+    /// Returns the name of the consumer's Ceph user if the Secret that describes the Ceph does not set one. It is
+    /// upstream's default.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -107,10 +108,10 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the Secret from which the consumer's pods mount the key.
+    /// Returns the name of the Secret from which the consumer's pods mount the key of its Ceph user.
     ///
-    /// It is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart mounts no such
-    /// Secret, so its name is osdpl's choice.
+    /// The name is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart mounts no
+    /// Secret with a key, so osdpl chose the name for Nova.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -123,63 +124,64 @@ impl Consumer {
     }
 }
 
-/// A pool of a Ceph cluster, as a description names it.
+/// A pool of a Ceph cluster, with the properties that the Secret or Rook reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// The name of the pool in Ceph.
     pub name: String,
-    /// The role of the pool, such as `volumes`, `images`, `vms` or `backup`; `None` if the description does not contain
-    /// it.
+    /// The role of the pool, such as `volumes`, `images`, `vms` or `backup`; `None` unless a Secret in Mirantis' layout
+    /// sets it.
     pub role: Option<String>,
-    /// The device class of the pool's data, such as `ssd`; `None` if the description does not contain it.
+    /// The device class of the pool's data, such as `ssd`; `None` unless a Secret in Mirantis' layout sets it.
     pub device_class: Option<String>,
 }
 
-/// A Ceph user of a consumer, with its key and pools.
+/// The Ceph user with which a consumer accesses its pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name of the user, without `client.`.
     pub name: String,
     /// The user's secret key.
     pub key: CephxKey,
-    /// The pools that the user may access, the main one first.
+    /// The Ceph pools that the user may access, the main pool first.
     pub pools: Vec<Pool>,
 }
 
-/// The administrator's key, and the settings with which the charts create pools and users themselves.
+/// The key of the user `client.admin`, and the settings with which the charts create pools and users themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// The secret key of `client.admin`.
     pub key: CephxKey,
-    /// The number of replicas of the data in each consumer's pool.
+    /// The number of copies of the data in each consumer's pool.
     pub replicas: BTreeMap<Consumer, i64>,
 }
 
-/// The format of the objects that describe a Ceph cluster.
+/// The format of the Secret or the objects of Rook from which osdpl reads the settings of a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A Secret in osdpl's documented layout, see [`external()`].
     Documented,
     /// A Secret in the layout of Mirantis' `openstack-ceph-keys`, see [`mirantis()`].
     Mirantis,
-    /// Several objects that Rook creates, see [`RookSettings`].
+    /// Several objects that Rook creates. [`RookSettings`] reads them.
     Rook,
 }
 
-/// The settings with which the cloud's services use a Ceph cluster.
+/// The settings with which the cloud's services access a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
-    /// The object that describes the Ceph cluster: `namespace/name`.
+    /// The `namespace/name` of the Secret that describes the Ceph cluster, or of Rook's `ConfigMap` with the monitors.
     pub object: String,
-    /// The format of the objects that describe the Ceph cluster.
+    /// The format of the Secret or the objects of Rook that contain the settings.
     pub layout: Layout,
     /// The addresses of the cluster's monitors.
     pub monitors: Monitors,
-    /// The cluster's UUID in lower case; `None` if the description does not contain it.
+    /// The cluster's UUID in lower case; `None` if the Secret is in Mirantis' layout, which does not contain the UUID.
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// The administrator's key, if the charts create pools and users themselves. `users` is then empty.
+    /// The key of `client.admin` with its settings, if the charts create pools and users themselves; `users` is then
+    /// empty. Else `None`.
     pub admin: Option<Admin>,
 }
 
@@ -190,7 +192,7 @@ impl Ceph {
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns kind and name of the object that describes the Ceph cluster, for messages.
+    /// Returns the kind and name of the object that describes the Ceph cluster, as text for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
@@ -201,32 +203,33 @@ impl Ceph {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a user, or its chart creates one with the administrator's key.
+    /// Whether a consumer has a Ceph user, or its chart creates one with the key of `client.admin`.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// Returns the Ceph user of a consumer; `None` if the description has no user for it. Without a user of its own,
-    /// Nova has Cinder's.
+    /// Returns the Ceph user of a consumer; `None` if the settings contain no user for it. If Nova has no user of its
+    /// own, the settings contain Cinder's user for Nova.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
 
-    /// Returns the consumer whose key libvirt uses for volumes: Cinder or, if Cinder has no user, Nova; `None` if
-    /// neither has one.
+    /// Returns the consumer with whose key libvirt attaches volumes: Cinder or, if Cinder has no user, Nova; `None` if
+    /// neither has a user.
     ///
-    /// Cinder comes first, because the connection data of a volume names Cinder's user.
+    /// Libvirt needs Cinder's key rather than Nova's, because the connection data of a volume names Cinder's user.
     pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether nova's user for disks of instances differs from the user for volumes, so that libvirt needs two keys.
+    /// Whether Nova's user for disks of instances is another user than the one for volumes, so that libvirt needs two
+    /// keys.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error for a consumer that a release of the cloud needs, and for which the description has no user.
+    /// Returns the error which says that the settings contain no Ceph user for a consumer.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
@@ -236,7 +239,7 @@ impl Ceph {
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
-    /// Checks that consumers with the same user have the same key.
+    /// Returns the settings unchanged, or an error if two consumers have the same Ceph user with different keys.
     fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
@@ -249,8 +252,8 @@ impl Ceph {
 }
 
 impl User {
-    /// Returns the name of the pool for a consumer's data: the user's first pool with the consumer's role, else its
-    /// first pool.
+    /// Returns the name of the pool in which a consumer stores its data: the user's first pool with the consumer's
+    /// role; if none has this role, the user's first pool.
     pub fn pool(&self, consumer: Consumer) -> &str {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
@@ -262,9 +265,10 @@ pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in a `ceph.conf`, in any section; `option` is written with underscores.
+/// Returns the value of an option in the text of a `ceph.conf`, whichever section contains it. The caller writes
+/// `option` with underscores.
 ///
-/// Ceph treats spaces and dashes in the name of an option as underscores.
+/// Like Ceph, osdpl reads spaces and dashes in the name of an option as underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));
@@ -277,9 +281,9 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// Whether a text can be the name of a user or pool.
+/// Whether osdpl accepts a text as the name of a Ceph user or pool.
 ///
-/// The charts use these names in ini files and shell scripts, so fewer characters are allowed than in Ceph.
+/// The charts write these names to ini files and shell scripts, so osdpl accepts fewer characters than Ceph.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }

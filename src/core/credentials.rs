@@ -1,8 +1,9 @@
-//! Determines which credentials a cloud needs and where they are in the values of releases, and generates credentials.
+//! Determines which credentials a cloud needs and at which paths the values of releases contain them, and generates
+//! credentials.
 //!
-//! Pure module (no I/O); the caller passes the source of random bytes. osdpl takes a credential from the first of these
-//! that has it: a Secret that the user names, osdpl's own Secret, the recorded values of an installed release. Only if
-//! none has it, osdpl generates the credential, once.
+//! Pure module (no I/O); the caller passes the source of random bytes. For each credential, osdpl searches in this
+//! order: a Secret that the user names in the spec, osdpl's own Secret, the values in the records of installed
+//! releases. Only if none of them contains the credential, osdpl generates it, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,10 +15,11 @@ use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
 use crate::desired::Selection;
 use osdpl_values::{Path, Values, get};
 
-/// The identity of a credential: the service that owns it, and its name in that service.
+/// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or their releases use, each with the recipe to generate it.
+/// Returns the credentials that the selected services own or that the selected releases use, each with the recipe by
+/// which osdpl generates it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -41,7 +43,7 @@ fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
     names.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
 }
 
-/// Returns the Secret and key that the user names in the spec for a credential; `None` if osdpl generates it.
+/// Returns the Secret and key that the user names in the spec for a credential; `None` if the spec names none.
 pub fn user_secret<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
     spec.services.get(service)?.credentials.get(name)
 }
@@ -51,14 +53,15 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of osdpl that someone edited, and in which osdpl restored the credentials that the releases use.
+/// A Secret with generated credentials that someone edited, and in which osdpl restored the credentials that releases
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
-    /// The service that owns the credentials.
+    /// The name of the service that owns the credentials.
     pub service: String,
     /// The name of the Secret, in the namespace of the OpenStackDeployment.
     pub secret: String,
-    /// The keys of the Secret that osdpl restored.
+    /// The keys in the Secret's data whose values osdpl restored.
     pub keys: Vec<String>,
 }
 
@@ -73,22 +76,22 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which the values of a release are exactly this credential, so that osdpl can read it back from
-/// there.
+/// Returns the paths at which the values of a release contain only this credential, so that osdpl can read the
+/// credential from there.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// Reads a credential from the values in a release's helm record; `None` if they do not contain it.
+/// Reads a credential from the values in a release's helm record, `recorded`; `None` if these values do not contain it.
 pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     find_credential_paths(catalog, release, name)
         .iter()
         .find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
-/// Generates a credential by its recipe; `random` fills a buffer with random bytes.
+/// Generates a credential by its recipe in the catalogue; `random` fills a buffer with random bytes.
 ///
 /// # Errors
 /// Returns the error of `random` if it fails.
@@ -122,7 +125,7 @@ pub fn generate_credential<E>(
 
 /// Generates a password of `[A-Za-z0-9]` that starts with a letter.
 ///
-/// It drops random bytes from 248 (4 · 62) on, so that all 62 characters are equally likely.
+/// To make all 62 characters equally likely, it ignores random bytes from 248 (4 · 62) on.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);

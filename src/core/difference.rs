@@ -1,11 +1,11 @@
-//! Compares the manifests of a release before and after an upgrade.
+//! Compares the manifests of a release before and after an upgrade, so that osdpl can show what the upgrade changes.
 //!
-//! The result lists added, removed and changed objects with their changed fields, whether pods are recreated, and
-//! whether an object must be recreated because Kubernetes refuses to change a field.
+//! The result lists added, removed and changed objects, with the changed fields. For each object it says whether its
+//! pods restart, and whether a person must delete the object first, because Kubernetes refuses to change a field.
 //!
-//! Pure module (no I/O). Both manifests are rendered by helm, so neither contains the API server's defaults; only the
-//! check of immutable fields adds them. Secrets never leave this module: a changed Secret is reported without its
-//! values, and a scrubber redacts known secrets in all other objects.
+//! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults; only the check of
+//! immutable fields adds these defaults. The result contains no secrets: osdpl leaves out the values of changed
+//! Secrets, and a scrubber redacts known secrets in all other objects.
 //!
 //! ```text
 //! object   one object of a manifest               fields   the fields in which two objects differ
@@ -28,7 +28,7 @@ pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
-/// What an upgrade does to an object of the manifest.
+/// What an upgrade does to an object that differs between the manifests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
@@ -36,29 +36,32 @@ pub enum Effect {
     Added,
     /// helm deletes the object.
     Removed,
-    /// The object is no longer in the manifest, but helm keeps it in the cluster: `helm.sh/resource-policy: keep`.
+    /// The new manifest does not contain the object, but helm keeps the object in the cluster because of its annotation
+    /// `helm.sh/resource-policy: keep`.
     Kept,
-    /// helm changes the object in place, and no pod is recreated.
+    /// helm changes the object, and no pod restarts.
     Changed,
-    /// helm changes the object, and the object's update strategy then recreates its pods.
+    /// helm changes the object's pod template, and Kubernetes then replaces the pods.
     RestartsPods,
-    /// helm changes the object, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
+    /// helm changes the object's pod template, but Kubernetes replaces a pod only after someone deletes the pod
+    /// (`updateStrategy: OnDelete`).
     RestartsPodsOnDelete,
-    /// The object is a hook that changed, and that helm runs again at each upgrade.
+    /// The object is a Job or pod of a hook that changed. helm deletes hooks at each upgrade and creates them again.
     #[serde(rename = "runsAnew")]
     RunsAgain,
-    /// Kubernetes refuses to change some fields of the object, so the upgrade fails unless someone deletes the object
-    /// first.
+    /// Kubernetes refuses to change some fields of the object. The upgrade fails unless someone deletes the object
+    /// before.
     Recreated {
         /// The paths of the immutable fields that change, such as `spec.selector`.
         fields: Vec<String>,
-        /// Whether the object has pods, which Kubernetes deletes with it.
+        /// Whether the object has pods, which Kubernetes deletes together with the object.
         pods: bool,
     },
 }
 
 impl Effect {
-    /// Whether the upgrade ends running pods, either at once or when someone deletes them.
+    /// Whether the upgrade ends pods of the object: at once, as soon as someone deletes a pod, or together with the
+    /// object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -85,7 +88,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// An object that differs between the manifests before and after an upgrade.
+/// An object that differs between the manifests before and after an upgrade, with the differences.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The identity of the object.
@@ -93,7 +96,7 @@ pub struct Difference {
     pub id: Id,
     /// What the upgrade does to the object.
     pub effect: Effect,
-    /// The changed fields; empty unless the object is in both manifests.
+    /// The changed fields; empty if only one of the two manifests contains the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
 }
@@ -104,14 +107,15 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the objects that change in an upgrade from the manifest `before` to `after`; `scrubber` must know the
-/// secrets in both.
+/// Returns the objects that an upgrade from the manifest `before` to the manifest `after` changes. `scrubber` must know
+/// the secrets in both manifests.
 pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // helm leaves a hook that is missing in the new manifest in the cluster, so nothing changes.
+            // If the new manifest does not contain a hook, helm leaves the hook's object in the cluster, so nothing
+            // changes.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
@@ -131,10 +135,10 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     found
 }
 
-/// Returns the objects of a manifest that an upgrade touches, by identity.
+/// Returns the objects of a manifest that helm creates, changes or deletes in an upgrade, by identity.
 ///
-/// Hooks that helm runs only at other events, such as a deletion, are left out. If several objects have the same
-/// identity, the last one counts, as in helm.
+/// The result does not contain hooks that helm runs only at other events, such as a deletion. If several objects have
+/// the same identity, it contains the last of them, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect()
@@ -144,8 +148,8 @@ fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        // helm recreates hooks at each upgrade. A recreated Job or pod runs again; an object of another kind, such as a
-        // ConfigMap, only changes.
+        // helm recreates hooks at each upgrade. Kubernetes then runs a Job or pod again; an object of another kind,
+        // such as a ConfigMap, only changes.
         return if matches!(kind, "Job" | "Pod") { Effect::RunsAgain } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");

@@ -1,8 +1,8 @@
 //! Detects drift: objects of a release that someone edited or deleted outside of helm since the last helm operation.
 //!
-//! Pure module (no I/O). osdpl derives drift from two sources in the cluster, so the result is the same after a restart
-//! of the operator. `managedFields` lists every writer of an object with its fields and the time of its write, also
-//! writers that do not use server-side apply. helm's record lists the objects that must exist.
+//! Pure module (no I/O). osdpl detects drift from two sources in the cluster, so a restart of the operator does not
+//! change the result. The `managedFields` of an object list each writer with its fields and the time of its write, even
+//! if the writer does not use server-side apply. helm's record lists the objects that must exist.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
@@ -11,16 +11,16 @@
 //!
 //! Rules:
 //!
-//! * Changes below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
-//!   finalizers.
-//! * Changes by writers that are part of the cluster, and changes of a few fields that people set on purpose, are
-//!   tolerated (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write counts as drift if it happened after helm's last write to the object and after the start of the newest
-//!   helm operation, or in the same second. Older writes do not count: the newest helm operation reverted their changes
-//!   of fields that helm sets, and accepted all others.
+//! * osdpl ignores changes below `metadata` and `status`, because other tools store their state in labels, annotations
+//!   and finalizers.
+//! * osdpl tolerates changes by writers that are part of the cluster, and changes of a few fields that people set on
+//!   purpose (`values/drift.yaml`, [`ToleratedChanges`]).
+//! * A write is drift if it happened after helm's last write to the object and after the start of the newest helm
+//!   operation, or in the same second. An older write is no drift: the newest helm operation reverted its changes of
+//!   fields that helm sets, and accepted its other changes.
 //! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
-//!   scale`), it has no time. In both cases a field that the manifest sets has no owner any more, which counts as
-//!   drift.
+//!   scale`), the write has no time in `managedFields`. In both cases a field that the manifest sets has no owner any
+//!   more, and osdpl reports drift.
 
 mod expected;
 mod fields;
@@ -39,7 +39,7 @@ pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
 /// The path of the field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
-/// The identity of an object that is watched for drift.
+/// The identity of an object that osdpl watches for drift.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId {
     /// The kind of the object.
@@ -56,23 +56,23 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// How someone changed an object outside of helm.
+/// What someone did to an object outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Someone deleted the object. The API server does not record who did.
+    /// Someone deleted the object. The API server does not record who did it.
     Deleted,
-    /// Someone wrote to the object after helm did.
+    /// Someone wrote to the object after helm's last write.
     Edited(ForeignWrite),
-    /// Someone removed these fields, which helm had set. The API server does not record who did.
+    /// Someone removed these fields, which helm had set. The API server does not record who did it.
     Stripped(String),
 }
 
 /// One object that someone changed outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftedObject {
-    /// The changed object.
+    /// The identity of the changed object.
     pub id: ObjectId,
-    /// How the object was changed.
+    /// What someone did to the object.
     pub change: Change,
 }
 
@@ -90,10 +90,11 @@ impl fmt::Display for DriftedObject {
     }
 }
 
-/// Returns how someone changed an object of a release outside of helm; `None` if nobody did.
+/// Returns what someone did to an object of a release outside of helm; `None` if nobody changed the object.
 ///
-/// `started_at` is the start of the newest helm operation. `expected` are the fields that the operation's manifest sets
-/// in the object. `trace` are the current writers of the object; `None` if the object does not exist.
+/// `started_at` is the start of the newest helm operation. `expected` are the fields that the manifest of this
+/// operation sets in the object. `trace` contains the current writers of the object; `None` if the object does not
+/// exist.
 pub fn detect_drift(
     started_at: Option<Timestamp>,
     expected: &ExpectedFields,
@@ -101,21 +102,23 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // `managedFields` has times in whole seconds, so a foreign write in the same second as helm's may be the later one.
+    // The times in `managedFields` are whole seconds. So a foreign write in the same second as helm's write may be the
+    // later one of the two.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
     let removed = trace.removed_fields(expected);
-    // If `managedFields` has no entry of helm, someone has cleared it. Then it does not show which fields were removed.
+    // If `managedFields` has no entry of helm, someone has cleared `managedFields`, and osdpl can't find out which
+    // fields someone removed.
     if trace.helm.is_none() || removed.is_empty() {
         return None;
     }
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // `managedFields` names no writer if someone scaled the workload to 0 or removed the field, so the message names
-    // both.
+    // If someone scaled the workload to 0 or removed the field, `managedFields` names no writer. The message names both
+    // possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

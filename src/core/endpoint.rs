@@ -1,4 +1,4 @@
-//! Probes of OpenStack APIs: which APIs the operator probes, and what a response says about the health of an API.
+//! Determines which OpenStack APIs the operator probes, and what a response says about the health of an API.
 //!
 //! ```text
 //! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
@@ -6,8 +6,9 @@
 //! keystone    Keystone's API version, its tokens and its service catalogue
 //! ```
 //!
-//! A release whose API is probed is ready only if the API responds as expected. An API that the operator can't reach is
-//! ignored, because the operator may run outside of the cluster's network, such as on a developer's machine.
+//! If the operator probes the API of a release, the release is ready only if the API responds as expected. osdpl
+//! ignores an API that the operator can't reach, because the operator may run outside of the cluster's network, such as
+//! on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 
@@ -24,7 +25,7 @@ pub use target::{Target, Url, internal, targets};
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
 use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 
-/// The name under which the status lists an API among the components of its application.
+/// The name of the component under which the status shows the health of an API, such as `glance/endpoint`.
 pub const COMPONENT: &str = "endpoint";
 
 /// Returns the health of an API, from the result of its last probe.
@@ -36,8 +37,9 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// Returns a root cause for each failing API: its Service. There is no deeper cause, because osdpl probes an API only
-/// while its workloads are available.
+/// Returns a root cause for each failing API: the Service of the API.
+///
+/// There is no deeper root cause, because osdpl probes an API only while its workloads are available.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

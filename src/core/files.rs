@@ -1,4 +1,4 @@
-//! Loads the catalogue's files: those built into the binary, or those of a folder.
+//! Loads the files of the catalogue: the built-in files of the binary, or the files of a folder.
 //!
 //! This is the only module of the crate with I/O.
 
@@ -12,10 +12,10 @@ use crate::catalog::{Catalog, Errors, Files, Text};
 /// The build script `src/core/build.rs` generates this table.
 static BUILT_IN: &[(&str, &[u8], Option<&str>)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// Why a catalogue can't be loaded.
+/// The reason why osdpl can't load a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A folder or file of the catalogue can't be read.
+    /// osdpl can't read a folder or file of the catalogue.
     #[error("{path}: {error}; name a folder with values/ and presets/ in it")]
     Read {
         /// The path of the folder or file.
@@ -31,15 +31,16 @@ pub enum Error {
 /// Loads the catalogue from `folder`, which contains `values/` and `presets/`; `None` loads the built-in catalogue.
 ///
 /// # Errors
-/// Fails if a file can't be read or its content has errors.
+/// Returns an error if osdpl can't read a folder or file, or if the content of the files has errors.
 pub fn load_catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
     Ok(Catalog::load(&read_files(folder)?)?)
 }
 
-/// Returns the unparsed files of the catalogue in `folder`; `None` returns those of the built-in catalogue.
+/// Returns the files of the catalogue in `folder` without parsing them; `None` returns the files of the built-in
+/// catalogue.
 ///
 /// # Errors
-/// Fails if a folder or file can't be read.
+/// Returns an error if osdpl can't read a folder or file.
 pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
     let Some(folder) = folder else { return Ok(built_in()) };
     let mut files = Files::new();
@@ -48,12 +49,12 @@ pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
     Ok(files)
 }
 
-/// Returns the files of the built-in catalogue.
+/// Returns the files of the built-in catalogue without parsing them.
 pub fn built_in() -> Files {
     BUILT_IN.iter().map(|&(path, deflated, json)| (path.to_owned(), Text::BuiltIn { deflated, json })).collect()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the only function that reads the catalogue's files")]
+#[allow(clippy::disallowed_methods, reason = "reading the catalogue's files is the only I/O of this crate")]
 fn read(root: &Path, folder_name: &str, files: &mut Files) -> Result<(), Error> {
     let read_error = |path: &Path, error| Error::Read { path: path.display().to_string(), error };
     let folder = root.join(folder_name);

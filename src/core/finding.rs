@@ -1,4 +1,4 @@
-//! Findings: errors, warnings and notes about a resource, each with its location and remedy.
+//! Defines findings: errors, warnings and notes about a resource, each with its location and remedy.
 
 use std::fmt;
 
@@ -7,56 +7,59 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule of the findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's own checks.
+/// The name of the rule for findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's
+/// own checks.
 pub const CATALOGUE: &str = "catalogue";
 
-/// An error, warning or note about a resource.
+/// A finding: an error, warning or note about a resource, with its location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The name of the rule that the resource violates; `osdpl validate -o sarif` describes each rule.
     pub rule: &'static str,
-    /// The severity; osdpl refuses a resource with an error.
+    /// Whether the finding is an error, a warning or a note. osdpl refuses a resource with an error.
     pub level: Level,
-    /// The field that the finding is about, and its line if the resource was read from a file.
+    /// The field that the finding is about; if osdpl read the resource from a file, also the line of the field.
     pub location: Location,
-    /// The problem, for people; also the remedy, unless `remedy` has it.
+    /// The problem as text for people. If `remedy` is `None`, the text also says how to resolve the problem.
     pub message: String,
-    /// What the user must do to resolve the problem; `None` if `message` says it.
+    /// What the user must do to resolve the problem; `None` if `message` says what to do.
     pub remedy: Option<&'static str>,
 }
 
-/// The field that a finding is about, and its line if the resource was read from a file.
+/// The field that a finding is about; if osdpl read the resource from a file, also the line of the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The line of the file from which the resource was read; `None` if it was not read from a file.
+    /// The line of the file that contains the field; `None` if osdpl did not read the resource from a file.
     pub source: Option<SourceLine>,
-    /// The field of the resource, such as `spec.services.nova`; empty for the whole resource.
+    /// The field of the resource that the finding is about, such as `spec.services.nova`; empty if the finding is about
+    /// the whole resource.
     pub field: String,
 }
 
-/// A line of a file from which a resource was read.
+/// A line of a file from which osdpl read a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
     /// The name of the file as the user gave it; `stdin` for standard input.
     pub file: String,
-    /// The number of the field's line, from 1; of its nearest parent's line if the file does not have the field.
+    /// The line number of the field in the file, from 1. If the file does not contain the field, the line number of its
+    /// nearest parent.
     pub line: u64,
-    /// The kind and name of the resource; empty if the document could not be parsed.
+    /// The kind and name of the resource that the line belongs to; empty if osdpl could not parse the document.
     pub resource: String,
 }
 
 impl Finding {
-    /// Returns a finding of the rule [`CATALOGUE`] about a field.
+    /// Creates a finding of the rule [`CATALOGUE`] about a field of the resource.
     pub fn new(level: Level, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Returns an error, which makes osdpl refuse the resource.
+    /// Creates a finding of the level error, because of which osdpl refuses the resource.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
 
-    /// Returns a warning, which does not make osdpl refuse the resource.
+    /// Creates a finding of the level warning. osdpl accepts the resource despite this finding.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Warning, field, message)
     }
@@ -72,36 +75,37 @@ impl Finding {
         Self { remedy: Some(remedy), ..self }
     }
 
-    /// Sets the field that the finding is about.
+    /// Sets the field of the resource that the finding is about.
     #[must_use]
     pub fn at_field(mut self, field: impl Into<String>) -> Self {
         self.location.field = field.into();
         self
     }
 
-    /// Sets the file and line that the finding is about.
+    /// Sets the file and the line of the field that the finding is about.
     #[must_use]
     pub fn at_line(mut self, source: SourceLine) -> Self {
         self.location.source = Some(source);
         self
     }
 
-    /// Returns the field that the finding is about; empty for the whole resource.
+    /// Returns the field that the finding is about; empty if the finding is about the whole resource.
     pub fn field(&self) -> &str {
         &self.location.field
     }
 
-    /// Returns the name of the file from which the resource was read; empty if it was not read from a file.
+    /// Returns the name of the file from which osdpl read the resource; empty if osdpl did not read the resource from a
+    /// file.
     pub fn file(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// Returns the number of the finding's line in the file, from 1; 1 if the resource was not read from a file.
+    /// Returns the line number of the field in its file, from 1; also 1 if osdpl did not read the resource from a file.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
 
-    /// Returns the kind and name of the resource; empty if it is not known.
+    /// Returns the kind and name of the resource that the finding is about; empty if osdpl does not know them.
     pub fn resource(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.resource)
     }
@@ -118,7 +122,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Do not write the field twice: some messages already begin with it.
+        // If the message begins with the field, do not write the field before the message.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }
@@ -126,7 +130,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Writes a finding as `osdpl validate -o json` prints it.
+/// Serializes a finding in the format that `osdpl validate -o json` prints.
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Finding", 7)?;

@@ -1,8 +1,9 @@
 //! Assesses the health of workloads, Jobs, pods and nodes.
 //!
-//! osdpl assesses a workload twice, with different criteria. It is *available*, so that dependents may start, if one
-//! pod is ready; upstream's init containers require the same. It is *healthy* if its rollout is complete, as in
-//! kstatus: its controller observed the newest generation, and all pods are ready and of the newest template.
+//! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready, and
+//! dependents may then start; upstream's init containers require the same. A workload is *healthy* if its rollout is
+//! complete, as in kstatus: its controller observed the newest generation, and all pods are ready and of the newest
+//! template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
@@ -32,20 +33,21 @@ use crate::observed::{ObservedJob, Workload};
 /// The message that the status shows for a component without any workload.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
-/// Whether dependents of the workload may start: at least one of its pods is ready, as upstream's init containers
-/// require.
+/// Whether the workload is available, so that its dependents may start: at least one of its pods is ready. Upstream's
+/// init containers require the same.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// The `DaemonSet`'s controller must have observed the newest generation, because the number of nodes is 0 before.
+/// The result is true only after the `DaemonSet`'s controller has observed the newest generation; until then, the
+/// status reports 0 nodes.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// Returns the health of one workload, with its ready pods and the reason if it is not healthy.
+/// Returns the health of one workload, with the number of its ready pods and, if it is not healthy, the reason.
 pub fn assess(workload: &Workload) -> ComponentStatus {
     let (status, reason) = assess_replicas(workload);
     ComponentStatus {
@@ -56,10 +58,11 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the health of one component: the worst result of its workloads, with their numbers of pods added up.
+/// Returns the health of one component: the worst health of its workloads, and the sums of their numbers of pods.
 ///
-/// A `DaemonSet` without nodes counts only if the component has no other workload. With per-node overrides upstream's
-/// charts split a `DaemonSet` into several. If these cover all nodes, the default one has none.
+/// A `DaemonSet` without nodes counts only if the component has no other workload. If the spec overrides values for
+/// some nodes, upstream's charts split a `DaemonSet` into several. If these overrides cover all nodes, the `DaemonSet`
+/// for all other nodes has no node.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
     let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };
@@ -76,7 +79,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// Returns the health of a workload that someone scaled to 0 outside of helm, with the ways to fix it.
+/// Returns the health of a workload that someone scaled to 0 outside of helm. The reason names the ways to fix it.
 pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -90,7 +93,7 @@ pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the worse of two results, or the first one if both are equally bad.
+/// Returns the worse of the health of two workloads, or `left` if both are equally bad.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }
@@ -120,7 +123,7 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         let status = if lost { ComponentHealth::Unhealthy } else { ComponentHealth::Progressing };
         return (status, trouble.message.clone());
     }
-    // The message needs no count: the status shows the number of ready pods in the field `ready`.
+    // The message does not contain the number of ready pods, because the status shows this number in the field `ready`.
     if workload.was_available && missing > 0 {
         return (ComponentHealth::Unhealthy, "some of its pods are no longer ready".into());
     }
@@ -135,14 +138,15 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether all pods that a `DaemonSet` misses are on `NotReady` nodes, as far as their numbers show.
+/// Whether a `DaemonSet` lacks pods only on `NotReady` nodes, as far as the numbers of pods and nodes show.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
     kind == WorkloadKind::DaemonSet && lost > 0 && ready > 0 && desired - ready <= lost && desired - updated <= lost
 }
 
-/// Formats `NotReady` nodes as `node n3 is NotReady`; if there are many, only the first few are named.
+/// Returns the message about `NotReady` nodes, such as `node n3 is NotReady`. If there are many, the message names only
+/// the first few nodes.
 pub fn lost_nodes(nodes: &[String]) -> String {
     const NAMED: usize = 3;
     match nodes {
@@ -167,11 +171,12 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
 pub enum JobHealth {
     /// The Job is complete.
     Complete,
-    /// The Job's pod runs, starts or waits; the text says what it waits for, or is empty.
+    /// The Job's pod runs, starts or waits; the text says what the pod waits for, or is empty.
     Running(String),
-    /// The Job's pods fail, and Kubernetes retries the Job; the text says why, or how many pods failed.
+    /// The Job's pods fail or cannot start, but Kubernetes has not given up the Job; the text says why, or how many
+    /// pods have failed.
     Failing(String),
-    /// The Job failed, and Kubernetes does not retry it; the text says why, if that is known.
+    /// The Job failed, and Kubernetes creates no more pods for it; the text says why, if osdpl knows the reason.
     Failed(String),
 }
 

@@ -215,7 +215,7 @@ fn database_outage_is_one_cause_for_all_affected() {
                 (cloud.status().causes.first()?.affected.len() == 3).then(|| cloud.clone())
             })
             .await;
-        let why = "mariadb/server: mariadb-server-0: it was ready and is no longer";
+        let why = "mariadb/server: mariadb-server-0: it is no longer ready";
         let causes = cloud.status().causes;
         assert_eq!(causes.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), [why]);
         assert_eq!(causes[0].affected, ["glance/api", "heat/engine", "keystone/api"]);

@@ -1,6 +1,6 @@
-//! Candidate values for the fields of the spec that describes a running cloud.
+//! Collects values that the search for the spec of a running cloud tries in the fields of this spec.
 //!
-//! They come from the values of the cloud's releases, or from the schemas of features.
+//! The values come from the cloud's releases, or from the schemas of features.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// A field of the spec, with the values that the cloud's releases have where the catalogue inserts this field.
+/// The path of a field of the spec, and the values that the running releases have at the paths where the catalogue
+/// inserts this field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Returns candidate values for each field of the spec that the catalogue inserts into releases' values: at most two,
-/// those that the running releases have most often, the most frequent first.
+/// Returns the values to try in each field of the spec that the catalogue inserts into releases' values.
+///
+/// A field gets the two values that occur most often in the running releases, the most frequent one first.
 pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
@@ -34,9 +36,9 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of a field of the spec if the expression is nothing but this field; else `None`.
+/// Returns the path of a field of the spec if the expression `source` contains only this field; else `None`.
 ///
-/// For `features.network.tunnelInterface` it returns the same path, for `spec.region` the path `region`.
+/// For `features.network.tunnelInterface` it returns the same path; for `spec.region` it returns the path `region`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -50,11 +52,11 @@ fn field(source: &str) -> Option<Path> {
     }
 }
 
-/// The fields directly below `spec` that can be derived from a running cloud.
+/// The fields directly below `spec` whose values the search can take from the values of running releases.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Returns the path of every enumeration and boolean in a schema, with all values that it can have. `parent` is the
-/// path of the schema.
+/// Returns the path of every enumeration and boolean in a schema, with all values that the schema allows there.
+/// `parent` is the path of the field that has the schema.
 pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
@@ -71,8 +73,8 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of every list of enumerated members in a schema, with all members that it can have. `parent` is the
-/// path of the schema.
+/// Returns the path of every list whose items are an enumeration in a schema, with all items that the schema allows.
+/// `parent` is the path of the field that has the schema.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {

@@ -9,18 +9,18 @@ use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{Path, get};
 
-/// How one service of a running cloud uses Ceph, according to the values of its release.
+/// The Ceph user, pool and Secret of one service of a running cloud, according to the values of its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUse {
     /// The Ceph user of the service, without the prefix `client.`.
     pub user: String,
     /// The Ceph pool in which the service stores its data; for manila, the file system.
     pub pool: String,
-    /// The namespace and name of the Secret with the user's key; `None` if the service shares cinder's user.
+    /// The namespace and name of the Secret with the user's key; `None` for Nova if it uses Cinder's user and key.
     pub keyring: Option<(String, String)>,
 }
 
-/// How all services of a running cloud use Ceph.
+/// The services of a running cloud that use Ceph, and the `ConfigMap` with the Ceph's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUses {
     /// The services that use Ceph, each with its user and pool.
@@ -29,33 +29,37 @@ pub struct CephUses {
     pub configuration: (String, String),
 }
 
-/// What the caller has read from the cluster about Ceph. Contains secrets.
+/// The cluster state about Ceph that osdpl needs to declare it. The caller reads it from the cluster. Contains secrets.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
     pub configuration: Option<String>,
-    /// The key of each service's Ceph user, for the services whose Secret with this key exists.
+    /// The key of each service's Ceph user. A service is missing if its Secret or the key in the Secret does not exist.
     pub keys: BTreeMap<Consumer, String>,
     /// Rook's `CephCluster`s in this Kubernetes cluster: maps `namespace/name` to the fsid, which is `None` if Rook
     /// does not report it.
     pub clusters: BTreeMap<String, Option<String>>,
 }
 
-/// The part of a spec that declares an external Ceph, with the Secret that describes it.
+/// The part of a spec that declares an external Ceph, with the Secret to which this part refers.
 #[derive(Clone)]
 pub struct CephDeclaration {
-    /// The value of `spec.features.storage`.
+    /// The value for `spec.features.storage`.
     pub feature: Value,
     /// The name and the contents of the Secret that describes the Ceph.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph as the operator would read it from this Secret.
+    /// The Ceph that the operator reads from the Secret.
     pub declared: DeclaredCeph,
-    /// The only `CephCluster` in this Kubernetes cluster, `namespace/name`, if osdpl took the fsid from it because
-    /// `ceph.conf` has none; else `None`. That the cloud uses this `CephCluster` is a guess.
+    /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid, because `ceph.conf` has none; else
+    /// `None`.
+    ///
+    /// osdpl guesses that the cloud uses this `CephCluster`, because Rook reports no other one in this Kubernetes
+    /// cluster.
     pub guessed: Option<String>,
 }
 
-/// Returns how the releases use Ceph; `None` if no release uses it.
+/// Returns which services in the releases use Ceph, with their users, pools and Secrets; `None` if no release uses
+/// Ceph.
 pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
@@ -74,8 +78,8 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns how each service in the release `name` uses Ceph, according to the settings of upstream's chart. Nova is
-/// left out, see [`nova_use`].
+/// Returns the Ceph user and pool of each service in the release `name`, according to the settings of upstream's chart.
+/// The result does not contain Nova, see [`nova_use`].
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -112,10 +116,10 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns how Nova uses Ceph; `None` if it does not.
+/// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
 ///
-/// `volumes` is Cinder's Ceph user. If Cinder has one, Nova uses Ceph even if the disks of instances are elsewhere:
-/// Nova attaches Cinder's volumes, and its values name a pool.
+/// `volumes` is Cinder's Ceph user, if Cinder stores volumes in Ceph. Nova then uses Ceph even if the disks of
+/// instances are elsewhere, because Nova attaches Cinder's volumes, and the values of Nova's release name a pool.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -127,10 +131,11 @@ fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> 
     Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
-/// Returns the path of the first enabled backend that uses `driver`; `None` if none does.
+/// Returns the path of the first enabled backend of a service that uses `driver`; `None` if no backend uses this
+/// driver.
 ///
-/// `enabled` is the path of a text that names the enabled backends, separated by commas. `sections` is the path of the
-/// map with a section for each backend.
+/// `enabled` is the path of a string with the names of the enabled backends, separated by commas. `sections` is the
+/// path of the map that contains the settings of each backend.
 fn backend(found: &InstalledRelease, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
     let is_of = |path: &String| {
@@ -149,14 +154,14 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares this Ceph, with a Secret `name` in `namespace` that contains the keys
-    /// in use.
+    /// Builds the part of the spec that declares the Ceph in use, with the Secret `name` in `namespace` that contains
+    /// the keys of the running services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// A message for each input that is missing in the cluster, or the reason why releases can't use the Ceph that the
-    /// Secret describes.
+    /// Returns a message for each input that the cluster does not have, or the reason why releases can't use the Ceph
+    /// that the Secret describes.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -166,7 +171,7 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // If Rook reports several `CephCluster`s, nothing shows which one the cloud uses, so guess none.
+        // If Rook reports several `CephCluster`s, nothing shows which of them the cloud uses, so osdpl does not guess.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -219,12 +224,12 @@ impl CephUses {
         missing
     }
 
-    /// Lists the services that use Ceph, for messages: `glance, cinder`.
+    /// Returns the names of the services that use Ceph as text for messages: `glance, cinder`.
     pub fn who(&self) -> String {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Lists the keys that a Secret must have to describe this Ceph, for messages.
+    /// Returns the keys that a Secret must have to describe this Ceph, as text for messages.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
@@ -244,7 +249,7 @@ mod tests {
     use crate::observed::{ComparisonResult, ReleaseKey};
     use crate::release::{Chart, RevisionSource};
 
-    /// A key in the format that `ceph auth print-key` prints. It belongs to no Ceph.
+    /// A key in the format that `ceph auth print-key` prints. The key was made up for this test.
     const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
     const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
@@ -256,7 +261,8 @@ mod tests {
         InstalledRelease::new(ReleaseKey::new("openstack", name), 1, source)
     }
 
-    /// Returns releases with images, volumes, backups and disks of instances on Ceph, in the form of upstream's charts.
+    /// Returns releases of glance, cinder and nova that store images, volumes, backups and disks of instances in Ceph,
+    /// with values as in upstream's charts.
     fn cloud() -> Vec<InstalledRelease> {
         let rbd = json!({"rbd_store_pool": "glance.images", "rbd_store_user": "glance"});
         let glance =
@@ -304,7 +310,7 @@ mod tests {
         assert_eq!(
             volumes.keyring,
             Some(("openstack".to_owned(), "their-keyring".to_owned())),
-            "cinder's keyring is the Secret that its values name, not the chart's default"
+            "cinder's keyring is the Secret that the release's values name, not the chart's default"
         );
 
         let storage = storage(&cloud(), &answers()).unwrap();
@@ -341,7 +347,7 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // Even if the disks of instances are not in Ceph, nova attaches volumes from it.
+        // Nova needs a Ceph user even if the disks of instances are not in Ceph, because it attaches volumes from Ceph.
         let mut mixed = cloud();
         mixed[2] =
             found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));
@@ -382,7 +388,7 @@ mod tests {
         assert_eq!(known.guessed.as_deref(), Some("rook-ceph/main"));
         assert_eq!(known.secret.1["fsid"].text(), FSID);
         bare.clusters.insert("rook-ceph/other".into(), Some(FSID.replace('6', "7")));
-        assert!(storage(&cloud(), &bare).is_err(), "with two CephClusters, nothing shows which one the cloud uses");
+        assert!(storage(&cloud(), &bare).is_err(), "osdpl does not guess the fsid if there are two CephClusters");
         bare.configuration = answers().configuration;
         assert_eq!(storage(&cloud(), &bare).unwrap().guessed, None);
     }
@@ -405,7 +411,7 @@ mod tests {
         let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
         assert!(
             !glance.contains("rbd_store_pool"),
-            "the pool comes from the declared Ceph and needs no override: {glance}"
+            "the spec does not override the pool, which comes from the declared Ceph: {glance}"
         );
     }
 }

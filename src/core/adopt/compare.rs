@@ -1,4 +1,5 @@
-//! Compares the newest revision of a release with the desired release.
+//! Compares the newest revision of an installed release with the desired release, so that osdpl knows what an upgrade
+//! would change.
 
 use serde_json::Value;
 
@@ -7,21 +8,23 @@ use crate::observed::ComparisonResult;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
-/// The values of a release before and after an upgrade to the desired state. Contains secrets.
+/// The values of a release before and after an upgrade to the desired state, and whether they differ. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
     /// The values that the templates would read after an upgrade to the desired release.
     pub after: Values,
-    /// Whether chart and values are the same, or which of them an upgrade would change.
+    /// Whether an upgrade would change nothing; if it would, the changes of the chart and the paths of the changed
+    /// values.
     pub result: ComparisonResult,
 }
 
-/// Compares a revision's chart and values with the desired release.
+/// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// The values of both are merged over the defaults of the chart in the record. If the desired release has another
-/// chart, the result names the chart before the paths that differ.
+/// osdpl merges the values of the revision, and those of the desired release, over the same defaults: those of the
+/// chart in the record. If the desired release has another chart, the result names the chart first, and then the paths
+/// whose values differ.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -37,7 +40,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties each map that contains nothing but nulls in both `one` and `other`, so that the comparison ignores it.
+/// Empties each map that contains only nulls, both in `one` and in `other`, so that the comparison finds no difference
+/// between the two maps.
 ///
 /// If a chart's default is null, an override with null leaves an empty map; without an override, the map keeps the
 /// null. Templates see no difference between these maps.
@@ -55,7 +59,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 
 /// Returns how the chart in the record differs from the desired chart; `None` if both are the same.
 ///
-/// If the desired chart's version or fingerprint is not known, it counts as the same.
+/// If the version or the fingerprint of the desired chart is not known, this function does not compare it.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
@@ -133,7 +137,7 @@ mod tests {
         let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
         assert_eq!(
             unknown, "nothing would change",
-            "a desired chart of unknown version and fingerprint counts as the same chart"
+            "the comparison reports no other chart if the desired chart's version and fingerprint are unknown"
         );
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
         assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));

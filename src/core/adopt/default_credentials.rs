@@ -9,9 +9,10 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Well-known passwords: those in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of 2026.1.
+/// Well-known passwords: the passwords in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of
+/// 2026.1.
 ///
-/// The defaults of the chart in a release's record count as well-known, too.
+/// [`is_default`] compares a credential with these words and with the defaults of the chart in the release's record.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -26,16 +27,16 @@ const WORDS: [&str; 11] = [
     "changemeplease",
 ];
 
-/// The credentials that still have a default of upstream.
+/// The credentials of a running cloud that still have a default of upstream's charts.
 ///
-/// Maps the service and the name of a credential to the release that uses it, by its catalogue name, and the path in
-/// the release's values.
+/// Maps the service and the name of a credential to a release that uses the credential: the release's name in the
+/// catalogue, and the path of the credential in the release's values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
-/// Finds the credentials that still have a default of upstream.
+/// Finds the credentials of a running cloud that still have a default of upstream's charts.
 ///
-/// If several releases use the same credential, the result names the release of the service that owns it, else the
-/// first release.
+/// If several releases use a credential with its default, the result contains the release of the service that owns the
+/// credential, else the first of these releases.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {
@@ -63,7 +64,8 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
-/// Whether the release's value at a path is the chart's own default, or a well-known password of upstream.
+/// Whether the release's value at `path` is the default of the chart in its record, or one of the well-known passwords
+/// [`WORDS`].
 fn is_default(found: &InstalledRelease, path: &Path) -> bool {
     let Some(text) =
         get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty())

@@ -23,18 +23,17 @@ use osdpl_values::{Values, get};
 /// The key under which a Secret stores helm values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// The Secrets to which the spec refers: maps the Secret's name and the key of its data to the content.
+/// The Secrets to which the spec refers: maps the name of each Secret to its data, which maps keys to contents.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
 /// The content of one key of a Secret to which the spec refers. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub enum SecretContent {
-    /// A credential as text.
+    /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting that is not secret, such as a user name or an address, but is stored in the same Secret as
-    /// credentials.
+    /// A setting, such as a user name or an address, that is not secret, but that a Secret contains next to the keys.
     Open(String),
-    /// Helm values of a release, which the Secret stores as YAML.
+    /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
 }
 
@@ -48,17 +47,20 @@ impl SecretContent {
     }
 }
 
-/// The spec and the Secrets that describe a running cloud, and what its adoption would change.
+/// The result of [`CloudInventory::describe`]: the spec and the Secrets that describe a running cloud, and what its
+/// adoption would change.
 pub struct Description {
     /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets to which the spec refers. A person must create them together with the resource.
     pub secrets: Secrets,
-    /// What the first upgrade after the adoption would change in each running release, by catalogue name.
+    /// What the first upgrade after the adoption would change in each running release. The keys are the releases' names
+    /// in the catalogue.
     pub compared: BTreeMap<String, Comparison>,
-    /// The desired releases that osdpl resolves the spec to, by catalogue name.
+    /// The releases that osdpl derives from the spec, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// The catalogue names of the releases that running releases need, but that do not run. The spec pauses them.
+    /// The catalogue names of releases that do not run, but that running releases need. The spec pauses them, so that
+    /// the operator does not install them.
     pub installs: Vec<String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -66,10 +68,12 @@ pub struct Description {
 
 /// A function that returns placeholder facts for a selection of releases.
 ///
-/// [`CloudInventory::describe`] replaces those that it finds in the cloud, such as the credentials of running releases.
+/// [`CloudInventory::describe`] replaces each placeholder whose real value it finds in the cloud, such as the
+/// credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
-/// What a description is built from: the running releases, and the name and namespace of the resource to create.
+/// The input from which osdpl builds a [`Description`]: the running releases, and the name and namespace of the
+/// resource to create.
 pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
@@ -81,7 +85,7 @@ pub struct CloudInventory<'a> {
 }
 
 impl<'a> CloudInventory<'a> {
-    /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` are those of the resource to create.
+    /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` belong to the resource to create.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
@@ -99,13 +103,14 @@ impl<'a> CloudInventory<'a> {
         }
     }
 
-    /// Sets the part of the spec that declares a Ceph; `None` if the cloud uses none.
+    /// Sets the part of the spec that declares the cloud's Ceph; `None` for a cloud that uses no Ceph.
     #[must_use]
     pub fn with_storage(self, storage: Option<&'a CephDeclaration>) -> Self {
         Self { storage, ..self }
     }
 
-    /// Builds the spec and the Secrets that describe the cloud. The same inventory always gives the same description.
+    /// Builds the spec and the Secrets that describe the running cloud. The same inventory always gives the same
+    /// description.
     pub fn describe(&self) -> Description {
         let mut fit = Fit::new(self);
         fit.presets();
@@ -133,8 +138,8 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // The needed release may run elsewhere, outside of this inventory. Pause it in the spec, so that the operator
-        // installs it only after a person has checked.
+        // A release that running releases need, but that does not run here, may run in another cluster. Pause it in the
+        // spec, so that the operator installs it only after a person has checked.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -165,15 +170,15 @@ impl<'a> CloudInventory<'a> {
         resolve_with_layers(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// Returns the facts for a selection of releases: the credentials that the running releases have, the Ceph that the
-    /// spec declares, and placeholders for all other facts.
+    /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
+    /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
-    /// Credentials of services that are not part of the cloud are left out. A release that uses such a credential keeps
-    /// it in its own values.
+    /// The result has no credentials of services that are not part of the cloud. A release that uses such a credential
+    /// keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the spec declares no Ceph, drop the placeholder of a Ceph, so that the search rejects the choices of
-        // features that need one.
+        // If the spec declares no Ceph, drop the placeholder of a Ceph. The search then rejects settings of features
+        // that need a Ceph.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -181,14 +186,14 @@ impl<'a> CloudInventory<'a> {
         facts
     }
 
-    /// Returns the running releases' credentials to which the spec can refer: those of services that are part of the
-    /// cloud.
+    /// Returns the credentials of running releases to which the spec can refer: the credentials whose service is part
+    /// of the cloud.
     fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Adds the running releases' credentials to `secrets`, one Secret for each service, and references to these
+    /// Adds the credentials of running releases to `secrets`, in one Secret for each service, and references to these
     /// Secrets to the spec.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.usable_credentials(selection) {
@@ -200,7 +205,7 @@ impl<'a> CloudInventory<'a> {
     }
 }
 
-/// Returns the value that the running releases have for each credential.
+/// Returns the value that the running releases use for each credential.
 ///
 /// If releases have different values for a credential, the value in a release of the service that owns the credential
 /// wins, else the most frequent value.
@@ -224,7 +229,7 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect()
 }
 
-/// Returns the service and the name of a credential if the expression is nothing but this credential, such as
+/// Returns the service and the name of a credential if the expression contains only this credential, such as
 /// `credentials.keystone.admin`; else `None`.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
@@ -232,12 +237,12 @@ pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     (is_plain(service) && is_plain(name)).then_some((service, name))
 }
 
-/// Whether a text can be a credential: exactly one line, not empty.
+/// Whether osdpl can use a text as a credential: the text is not empty and has only one line.
 fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes from the spec the entries of releases and services that contain no setting.
+/// Removes from the spec the entries of releases and services that contain no settings.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
@@ -245,8 +250,8 @@ fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// Returns a score for how much the releases of a spec differ from the running ones; a lower score is better. `None` if
-/// the spec would block a running release.
+/// Returns how much the releases that a spec describes differ from the running releases, as a [`score`]: lower is
+/// better. `None` if the spec would block a running release.
 pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

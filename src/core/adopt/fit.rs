@@ -1,4 +1,4 @@
-//! Finds the presets and features that describe a running cloud best: those with which the spec needs the fewest
+//! Finds the presets and features that describe a running cloud best: the ones with which the spec needs the fewest
 //! overrides.
 
 use std::collections::BTreeSet;
@@ -13,26 +13,26 @@ use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
 use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
 
-/// The name of the feature with the storage backend.
+/// The name of the feature that selects the storage backend.
 const STORAGE: &str = "storage";
 
-/// The penalty that an error adds to the score of a spec. It exceeds the score that all values together can have, so a
-/// spec without errors always wins.
+/// The penalty that each error adds to the score of a spec. It is so high that a spec without errors always has a
+/// better score than one with errors.
 const REFUSED: usize = 10_000;
 
-/// The result of trying a change of the spec.
+/// The result of an attempt to change the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The change improves the score, or the spec contained it before. [`Fit::spec`] contains it now.
+    /// The change improves the score, or the spec had these values already. [`Fit::spec`] contains them now.
     Kept,
-    /// The change does not improve the score. [`Fit::spec`] does not contain it.
+    /// The change does not improve the score, or is not possible. [`Fit::spec`] stays as it is.
     Worse,
-    /// With the change, the operator would refuse the spec or block a running release. [`Fit::spec`] does not contain
-    /// it.
+    /// The operator would refuse the changed spec, or the changed spec would block a running release. [`Fit::spec`]
+    /// stays as it is.
     Refused,
 }
 
-/// The search for the spec that fits a running cloud best.
+/// The search for the spec that fits a running cloud best, with the best spec that it has found so far.
 pub(super) struct Fit<'a> {
     cloud: &'a CloudInventory<'a>,
     /// The spec with the lowest score so far.
@@ -42,10 +42,11 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Starts the search with a spec that has no presets, and no features besides the Ceph in use.
+    /// Starts the search with a spec without presets and without features, except for `features.storage` if the cloud
+    /// uses Ceph.
     ///
-    /// This spec sets the OpenStack release, enables the services that run, and sets the names, namespaces and chart
-    /// versions of releases where the catalogue has others.
+    /// This spec sets the OpenStack release and enables the services that run. It sets the names, namespaces and chart
+    /// versions of running releases that differ from the catalogue.
     pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: detect_openstack_release(cloud.known, cloud.catalog).name,
@@ -71,9 +72,10 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds presets to the spec one by one, each time the preset that improves the score most, until none improves it.
+    /// Adds presets to the spec, one at a time: in each round the preset that improves the score most, until no preset
+    /// improves it.
     ///
-    /// First come presets that enable services, then those that only set values, such as sizes.
+    /// The search adds presets that enable services first, and then presets that only set values, such as sizes.
     pub(super) fn presets(&mut self) {
         for installs in [true, false] {
             while let Some(better) = self.with_best_preset(installs) {
@@ -82,9 +84,11 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Returns this fit with one more preset, the one that improves the score most; `None` if no preset improves it.
+    /// Returns this search with one more preset in its spec: the preset that improves the score most; `None` if no
+    /// preset improves it.
     ///
-    /// If `installs` is true, only presets that enable services are tried, else only presets that enable none.
+    /// If `installs` is true, the search tries only presets that enable services, else only presets that enable no
+    /// services.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
         let presets = self.cloud.catalog.presets.iter();
         let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
@@ -96,8 +100,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns a fit with another spec, its services and its score adjusted; `None` if that spec would block a running
-    /// release.
+    /// Returns this search with `spec` instead of its spec, after it has updated `enabled` of the services and computed
+    /// the score; `None` if `spec` would block a running release.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -107,8 +111,8 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// First come the values that running releases have, then all values that a feature's schema allows for
-    /// enumerations, booleans and lists of enumerated members.
+    /// The search tries first the values of running releases, and then all values that a feature's schema allows for
+    /// enumerations, booleans and lists of an enumeration's values.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -135,9 +139,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries a choice that was refused alone together with a value for another field of its feature.
+    /// Sets a field of a feature together with another field of the same feature, if the operator would refuse a spec
+    /// that sets only the first one.
     ///
-    /// For example, the operator refuses certificates without an issuer.
+    /// For example, the operator refuses a spec that enables certificates but names no issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
@@ -148,10 +153,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets these fields of the spec, and keeps their new values if the score improves.
+    /// Sets these fields of the spec, and keeps the new values only if they improve the score.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // With a declared Ceph, `features.storage` describes the Ceph in use. It must not change, even if another
-        // choice needs fewer overrides.
+        // If the spec declares a Ceph, `features.storage` describes the Ceph in use. The search must not change this
+        // feature, even if another value needs fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;
@@ -185,8 +190,10 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` of each service that runs although no preset of the spec enables it, or the other way round.
-    /// Removes `enabled` from the entries of other services.
+    /// Sets `enabled` to true for each service that runs but that no preset of the spec enables, and to false for each
+    /// service that a preset enables but that does not run.
+    ///
+    /// Removes `enabled` from the entries of all other services.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
             self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
@@ -202,11 +209,11 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Returns the score of a spec: the number of values that need an override, plus the number of services that the spec
-/// enables or disables.
+/// Returns the score of a spec, which is lower for a better spec: the number of values that need an override, plus the
+/// number of services that the spec enables or disables.
 ///
-/// Each of the following adds a penalty: an error, a running release that the spec lacks, and a desired release that
-/// does not run. Returns `None` if the spec would block a running release.
+/// Each of the following adds a penalty: an error, a running release that the spec does not contain, and a desired
+/// release that does not run. Returns `None` if the spec would block a running release.
 pub(super) fn score(
     cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,

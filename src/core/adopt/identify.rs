@@ -22,7 +22,7 @@ pub struct InstalledRelease {
 }
 
 impl InstalledRelease {
-    /// Creates a release from the number and the source of its newest revision.
+    /// Creates an installed release from its newest revision: its number, and its chart and values (`source`).
     pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
         let mut effective_values = coalesce(&source.defaults, &source.config);
         normalize_numbers(&mut effective_values);
@@ -30,31 +30,31 @@ impl InstalledRelease {
     }
 }
 
-/// The running releases that the catalogue knows, and those that it does not know.
+/// The running releases, divided into releases that the catalogue knows and releases that it does not know.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// The releases that the catalogue knows, by their names in the catalogue.
+    /// The running releases that the catalogue knows, by their names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// The releases that the catalogue does not know, each with the reason as a message.
+    /// The running releases that the catalogue does not know, each with a message that says why.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Maps running releases to releases of the catalogue: by the chart and, if several releases of the catalogue use this
-/// chart, by the release's name.
+/// Finds the release of the catalogue that each running release corresponds to: by the chart and, if several releases
+/// of the catalogue use this chart, by the name of the release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // Each release of the catalogue gets the first running release that matches it. So put running releases with a name
-    // of the catalogue first, then those in the main namespace.
+    // Several running releases may match the same release of the catalogue, and the first one gets it. So put running
+    // releases that have a name of the catalogue first, then releases in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // If the catalogue has no release of the running release's name, use its release that is named like the chart,
-        // or its only release of the chart.
+        // If no release of the catalogue has the name of the running release, use the catalogue's release that is named
+        // like the chart, or the only one that uses the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -70,9 +70,10 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     known
 }
 
-/// Returns the namespace with the most releases whose charts the catalogue uses; `None` if there are no such releases.
+/// Returns the namespace that contains the most running releases of the catalogue's charts; `None` if there are no such
+/// releases.
 ///
-/// Of several namespaces with equally many releases, the first by name wins.
+/// If several namespaces contain equally many of these releases, the result is the first of them by name.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {

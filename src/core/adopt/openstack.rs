@@ -9,20 +9,21 @@ use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
 
-/// The field of the spec that the warning about a guessed OpenStack release names.
+/// The field of the spec to which the warning about a guessed OpenStack release refers.
 const FIELD: &str = "spec.openstackRelease";
-/// The maximum number of image tags that this warning names.
+/// The maximum number of image tags that the warning about a guessed OpenStack release lists.
 const NAMED: usize = 3;
 
 /// The OpenStack release that a cloud most likely runs.
 pub(super) struct DetectedRelease {
     /// The name of the OpenStack release, such as `2026.1`.
     pub name: String,
-    /// A warning if no image tag belongs to a known OpenStack release, so that the name is a guess.
+    /// A warning that the name is a guess, because no image tag belongs to a known OpenStack release; else `None`.
     pub warning: Option<Finding>,
 }
 
-/// Returns the OpenStack release to which most image tags belong; the newest of the catalogue if no tag belongs to any.
+/// Returns the OpenStack release to which most image tags belong; if no tag belongs to any, the newest release of the
+/// catalogue.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -38,7 +39,8 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of all images of the releases. An image reference with a digest but no tag adds none.
+/// Returns the tags of all images of the releases. An image reference without a tag, such as one with only a digest,
+/// adds nothing.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =
@@ -54,8 +56,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
 
 /// Whether an image tag belongs to the OpenStack release `name`.
 ///
-/// It does if the catalogue's variables for this OpenStack release have the tag as a value, or if the tag contains the
-/// name, as `2025.1-ubuntu_jammy` does.
+/// An image tag belongs to an OpenStack release if it is a value among the catalogue's variables for this OpenStack
+/// release, or if it contains the name, such as `2025.1-ubuntu_jammy` for `2025.1`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)
@@ -86,7 +88,8 @@ mod tests {
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
 
-    /// Returns the OpenStack release that is detected for a release with these images, and the warning.
+    /// Returns the OpenStack release that osdpl detects for a helm release with these images, and the warning if it is
+    /// a guess.
     fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);

@@ -8,8 +8,8 @@ use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
 /// The maximum number of rounds in which [`compute_overrides`] adds overrides.
 ///
-/// An override may replace a scalar by a map. The chart's defaults in this map then become effective, and the next
-/// round must override them.
+/// An override may replace a scalar by a map. Helm then merges the chart's defaults into this map, and the next round
+/// must override these defaults.
 const ROUNDS: usize = 4;
 
 /// The maximum number of paths that the CRD allows in the field `unset`.
@@ -17,20 +17,20 @@ const MOST_UNSET: usize = 40;
 /// The maximum length that the CRD allows for a path in the field `unset`.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides with which one release keeps its running values: those for the spec, and those for a Secret. Contains
-/// secrets.
+/// The overrides with which one release keeps its running values, divided into overrides for the spec and overrides for
+/// a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
-    /// The overrides without secrets, which the spec contains.
+    /// The overrides that contain no secrets. The spec contains them.
     pub plain: Overrides,
-    /// The overrides that contain secrets. They belong in a Secret to which the spec refers.
+    /// The overrides that contain secrets. A Secret to which the spec refers contains them.
     pub secret: Values,
 }
 
-/// Returns the overrides to add to `wanted`, so that the templates then read the same values as from `given`.
+/// Returns the overrides with which a desired release has the values `given` of the running release.
 ///
-/// `wanted` are the values of the desired release without these overrides, `given` are the values of the running
-/// release. Helm merges either of them over the chart's `defaults`.
+/// `wanted` are the values of the desired release without these overrides. Helm merges the values of each release over
+/// the chart's `defaults`, so the result also overrides defaults.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -51,7 +51,7 @@ pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Valu
     split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds to `overrides` the values that turn the map `from` into the map `to`; a null removes a key.
+/// Adds to `overrides` the values that change the map `from` into the map `to`. An override with null removes a key.
 ///
 /// `parent` is the path of both maps in the release's values.
 fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
@@ -68,9 +68,10 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
     }
 }
 
-/// Splits overrides into those with secrets and those without.
+/// Divides overrides into overrides with secrets and overrides without secrets.
 ///
-/// A null becomes a path in `unset` if the CRD allows it, because some tools remove nulls from manifests.
+/// A path whose override is null goes to the list `unset` if the CRD allows this path there, because some tools remove
+/// nulls from manifests.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);
@@ -91,8 +92,8 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
-/// Whether `path` can be added to the list `unset`: the CRD allows its length and one more entry, and the text of the
-/// path can be parsed back.
+/// Whether osdpl can add `path` to the list `unset`: the CRD allows one more entry and the length of the path, and
+/// [`Path::parse`] reads the same path from its text.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
@@ -109,8 +110,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read with the overrides `remaining`. They are merged in the same order as by
-    /// the operator: the Secret, the plain values, then `unset`.
+    /// Returns the values that templates read if the spec contains the overrides `remaining`. Like the operator, it
+    /// applies first the Secret, then the plain values, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(
             remaining.plain,
             Overrides::default(),
-            "the override sets the data of the extra Secret but not its kind, and must still count as secret"
+            "an override of an extra Secret's data is secret even if it does not repeat the kind of the object"
         );
     }
 
@@ -182,8 +183,8 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Removes the nulls that are left after the merge with the chart's defaults. Templates see no difference between
-    /// such a null and a missing key.
+    /// Removes the nulls that remain after the merge of values with the chart's defaults. For templates, a null is the
+    /// same as a missing key.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

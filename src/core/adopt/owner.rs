@@ -1,5 +1,5 @@
-//! Detects other controllers, such as Flux and Argo CD, that manage a release. osdpl and such a controller would revert
-//! each other's changes.
+//! Detects whether another controller, such as Flux or Argo CD, manages a release. osdpl and this controller would
+//! revert each other's changes.
 
 use crate::observed::Labels;
 
@@ -10,17 +10,16 @@ const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// Users can configure another label. Of the labels that Argo CD uses by default, only this one is set by no other
-/// program.
+/// Users can configure which label Argo CD sets. osdpl checks only this label, because no other program sets it.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns a message that names the other controller of a release and the remedy; `None` if no other controller manages
-/// the release.
+/// Returns a message that says which other controller manages a release, and how to remove the release from this
+/// controller; `None` if no other controller manages the release.
 ///
-/// `object` is a workload of the release, such as `Deployment openstack/keystone-api`. `labels` and `annotations` are
-/// those of this workload.
+/// `object` is a workload of the release, such as `Deployment openstack/keystone-api`, with these `labels` and
+/// `annotations`.
 pub fn find_other_controller(object: &str, labels: &Labels, annotations: &Labels) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);

@@ -17,8 +17,8 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRe
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// Returns releases that a person installed: `front` and `store` of the catalogue (`store` under the name `db`), and
-/// `blog`, which the catalogue does not know.
+/// Returns releases that a person installed with helm: `front`, `store` under the name `db`, and `blog`. The catalogue
+/// knows `front` and `store`, but not `blog`.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
@@ -87,7 +87,7 @@ fn pauses_dependencies_that_do_not_run() {
     assert_eq!(installs, ["store"]);
     assert!(
         spec.services["store"].releases["store"].paused,
-        "the store may run elsewhere, so a person must check before it is installed"
+        "the spec pauses the store, which does not run here, so that a person checks whether it runs elsewhere"
     );
 }
 
@@ -103,7 +103,7 @@ fn keeps_credentials_of_absent_services_in_the_values() {
         CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
     assert!(
         !spec.services.contains_key("front"),
-        "service front is not part of the cloud, so the spec does not name it"
+        "the spec has no entry for the service front, which is not part of the cloud"
     );
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else {
         panic!("the Secret contains no helm values")
@@ -152,16 +152,16 @@ fn finds_upstream_default_passwords() {
     };
     let store = |config: Value| found("db", "store", json!({"auth": {"admin": "a-default"}}), config);
     let admin = ["store admin: store auth.admin"];
-    assert_eq!(found_in(&[store(json!({}))]), admin, "the chart's default applies");
+    assert_eq!(found_in(&[store(json!({}))]), admin, "finds the chart's default if the release does not override it");
     assert_eq!(
         found_in(&[store(json!({"auth": {"admin": "a-default"}}))]),
         admin,
-        "the revision sets the same value as the chart's default"
+        "finds the chart's default if the release's values repeat it"
     );
     assert_eq!(
         found_in(&[store(json!({"auth": {"admin": "changeme"}}))]),
         admin,
-        "charts of upstream use this word as a password"
+        "finds a word that other charts of upstream use as a password"
     );
     assert_eq!(found_in(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));

@@ -1,25 +1,26 @@
-//! Explains volume claims that have no volume: the reason, and the commands that fix it.
+//! Explains why volume claims have no volume, and lists the commands that remove claims which can never get one.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim that has no volume, so that the scheduler can't place its pod.
+/// A volume claim that has no volume, so that the scheduler can't place the pod that mounts it.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the pod's first claim that has no volume and thereby keeps the pod from being scheduled; `None` if there is
-/// none.
+/// Returns the first volume claim of a pod that has no volume and thereby keeps the pod from being scheduled; `None` if
+/// no claim does.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
-        // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after its pod is scheduled. Such a
-        // claim is the cause only if its provisioner reports an error or the scheduler's message is about volumes.
+        // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after the scheduler has placed its
+        // pod. Such a claim is the cause only if the claim's provisioner reports an error or the scheduler's message is
+        // about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;
@@ -35,8 +36,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message is about volumes, whichever plugin of the scheduler wrote the message
-/// (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the scheduler's message says that a volume is the reason why it can't place a pod. Several plugins of the
+/// scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
@@ -44,7 +45,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns why a claim has no volume, and whether this stays so until a person acts; `None` if the claim has a volume.
+/// Returns why a claim has no volume, and whether the reason is a missing StorageClass, about which a person must act;
+/// `None` if the claim has a volume.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -57,10 +59,13 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
         error.map_or_else(|| "has not created a volume yet".to_owned(), |error| format!("creates no volume: {error}"));
     Some(match (claim.class.as_deref(), classes) {
         (None, Some(classes)) if !classes.values().any(|class| class.is_default) => {
-            ("it names no StorageClass, and there is no default one".into(), true)
+            ("it names no StorageClass, and no StorageClass is the default".into(), true)
         }
         (None, _) => (format!("the default StorageClass {no_volume}"), false),
-        (Some(""), _) => ("it requests a volume without a StorageClass, and no such volume matches".into(), false),
+        (Some(""), _) => (
+            "it requests a volume without a StorageClass, and no volume without a StorageClass matches it".into(),
+            false,
+        ),
         (Some(name), Some(classes)) => match classes.get(name) {
             Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),
@@ -69,8 +74,8 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     })
 }
 
-/// Returns the commands that delete a claim which can never get a volume, and the objects that would recreate it
-/// unchanged.
+/// Returns the commands that delete a claim which can never get a volume. If the claim belongs to a `StatefulSet`, the
+/// commands also delete the `StatefulSet`, which would otherwise recreate the same claim.
 fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     let set = (pod.owner.kind == OwnerKind::StatefulSet).then_some(pod.owner.name.as_str());
     match set.filter(|set| pod_of(claim, set).is_some()) {
@@ -79,10 +84,11 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume.
+/// Returns the commands that delete a `StatefulSet` and its claims without a volume, so that they can be created again
+/// with another StorageClass.
 ///
-/// Both must be recreated, because neither a claim's StorageClass nor a `StatefulSet`'s claim templates can be changed.
-/// Pods whose claims have a volume keep running.
+/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. The
+/// commands keep the pods running whose claims have a volume.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own

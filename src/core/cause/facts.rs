@@ -1,4 +1,4 @@
-//! Cluster state that explains why a pod is not ready.
+//! Explains why a pod is not ready from cluster state besides pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,26 +12,27 @@ use crate::observed::{Claim, Class, Issue};
 pub struct Facts<'a> {
     /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
-    /// The `StorageClasses` by name; `None` if the operator can't read them.
+    /// The `StorageClasses` by name; `None` if the operator can't read `StorageClasses`.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// The nodes by name; `None` if the operator can't read nodes.
     ///
-    /// `false` means that the node is not ready, and that its grace period, in which it may recover, is over.
+    /// `false` means that the node is not ready and counts as lost, because its grace period is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The names of the nodes that are not ready, and whose grace period, in which they may recover, is not over. Pods
-    /// of `DaemonSets` on these nodes count as ready.
+    /// The names of the nodes that are not ready and whose grace period is not over. A node may recover in this period,
+    /// so pods of `DaemonSets` on these nodes count as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
-    /// The Secrets and `ConfigMaps` that a pod mounts and that do not exist, by the pod's uid.
+    /// The Secrets and `ConfigMaps` that do not exist although a pod mounts them, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// Why the pods of a workload or Job can't be created, according to the controller that creates them.
+    /// The reason why Kubernetes can't create the pods of a workload or Job, from the controller that tries to create
+    /// them.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
-    /// The errors with which provisioners failed to create a volume, by the claim's namespace and name.
+    /// The error with which a provisioner failed to create a volume, by the namespace and name of the volume claim.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
-    /// The last lines of the logs of failed containers, with secrets redacted, by the pod's uid.
+    /// The last lines of the log of a pod's failed container, with secrets redacted, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
 }
 
-/// Why a pod is not ready, and the objects that a person should inspect.
+/// The reason why a pod is not ready, and the objects that a person should inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The reason why the pod is not ready, and whether a person must fix it.
@@ -41,18 +42,19 @@ pub struct Explanation {
 }
 
 impl Facts<'_> {
-    /// Returns the name of the pod's node if the node is not ready and its grace period is over; else `None`.
+    /// Returns the name of the pod's node if the node counts as lost: the node is not ready, and its grace period is
+    /// over. Else `None`.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
     }
 
-    /// Whether the pod's node is not ready, but its grace period is not over.
+    /// Whether the pod's node is not ready but may recover, because its grace period is not over.
     pub fn is_on_recovering_node(&self, pod: &UnreadyPod) -> bool {
         pod.node.as_deref().is_some_and(|node| self.recovering_nodes.contains(node))
     }
 
-    /// Explains why a pod is not ready; `None` if the reason is not known.
+    /// Explains why a pod is not ready; `None` if osdpl does not know the reason.
     pub fn explain(&self, namespace: &str, pod: &UnreadyPod) -> Option<Explanation> {
         let inspect = vec![object("Pod", namespace, &pod.name)];
         let mut explanation = Explanation { trouble: pod.trouble()?, inspect };

@@ -1,4 +1,4 @@
-//! Follows what an affected object waits for, from pod to pod, to the root cause.
+//! Searches for the root cause of an affected object: follows which object each object waits for.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,35 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason for a dependency that does not exist, if nothing shows that someone deleted it.
+/// The reason that messages give for a dependency that does not exist, if nothing shows that someone deleted it.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason for a workload that helm created and that does not exist any more.
+/// The reason that messages give for a workload that helm created and that someone deleted.
 const DELETED: &str = "it was deleted";
 
-/// The reason for a node that is not ready.
+/// The reason that messages give for a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
-/// The current object in the search for a root cause: the root cause, unless it waits for another object.
+/// The object at which the search for a root cause has arrived. It is the root cause, unless it waits for another
+/// object.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
-    /// A workload. With a node's name, only its pod on this node counts.
+    /// A workload; or only its pods on one node, if the node's name is set.
     Workload(&'a Workload, Option<&'a str>),
     /// A Job that is not complete.
     Job(&'a ObservedJob),
-    /// An object of this kind, namespace and name that does not exist, or that no release contains.
+    /// An object with this kind, namespace and name that does not exist, or that belongs to no release.
     Absent(&'static str, &'a str, &'a str),
-    /// A node of this name that is not ready.
+    /// A node with this name that is not ready.
     Node(&'a str),
-    /// A deleted workload in this namespace whose pods would have these labels. It belonged to the release of the
-    /// waiting pod.
+    /// A workload that someone deleted. It was in this namespace, and its pods had these labels. It belonged to the
+    /// same release as the object that waits for it.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
 impl<'a> Input<'a> {
-    /// Returns the path from a workload to its root cause; `None` if it has no unready pod and its pods can be created.
+    /// Returns the path from a workload to its root cause; `None` if all pods of the workload are ready and Kubernetes
+    /// can create its pods.
     pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
@@ -48,7 +50,8 @@ impl<'a> Input<'a> {
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Returns the path from a Job to its root cause; `None` if it has no unready pod and its pod can be created.
+    /// Returns the path from a Job to its root cause; `None` if the Job has no pod that is not ready and Kubernetes can
+    /// create its pod.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
@@ -71,10 +74,10 @@ impl<'a> Input<'a> {
         Some(self.follow(suspect, Some(pod)))
     }
 
-    /// Returns the path from an object to its root cause, by following what each object waits for.
+    /// Returns the path from an affected object to its root cause.
     ///
-    /// The search starts at the object's pod `given` or, if `given` is `None`, at the object's pod with the most severe
-    /// cause.
+    /// The search starts at the pod `given` of the affected object; if `given` is `None`, at the pod of the affected
+    /// object with the most severe cause. It then follows which object each object waits for.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -103,8 +106,9 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the object that the suspect's pod waits for: its node if the node is not ready, else the object of its
-    /// first unmet dependency; `None` if it waits for none.
+    /// Returns the object that a pod of the suspect waits for; `None` if the pod waits for no object.
+    ///
+    /// A pod waits for its node if the node is lost, else for the object of its first dependency that is not met.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -112,8 +116,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Returns the unready pod of a workload or Job whose cause is the most severe. If the suspect names a node, only
-    /// pods on this node count.
+    /// Returns the pod with the most severe cause among the pods of a workload or Job that are not ready. If the
+    /// suspect names a node, only pods on this node count.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -124,8 +128,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object that keeps a pod's dependency from being met; `None` if the dependency is met, or nothing is
-    /// known about it.
+    /// Returns the object because of which a pod's dependency is not met; `None` if the dependency is met, or if osdpl
+    /// knows no such object.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -165,9 +169,9 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns another Job of the affected object's release that is not complete.
+    /// Returns a Job of the affected object's release, other than the affected object, that is not complete.
     ///
-    /// Helm creates hooks one after the other, so a Job that does not exist yet waits for this one.
+    /// Helm creates hooks one after the other, so a Job that does not exist yet waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -176,8 +180,8 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// Returns the workload whose pods have these labels, according to upstream's labels `application`, `component` and
-    /// `release_group`.
+    /// Returns the workload whose pods have the values of `application`, `component` and `release_group` in `labels`.
+    /// These are labels that upstream's charts set.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -187,10 +191,10 @@ impl<'a> Input<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// Returns why the root cause is not ready, and the objects to inspect.
+    /// Returns why a root cause, `suspect`, is not ready, and the objects that a person should inspect.
     ///
-    /// A reason that is stored with the workload or Job may be about another pod than `pod`. If `given` is true, the
-    /// caller asked about `pod`, so only the reason of `pod` counts.
+    /// If the caller asked about one pod (`given`), only the reason of `pod` counts, because the reason that is stored
+    /// with the workload or Job may be about another pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -213,7 +217,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Why a root cause is not ready, and the objects that a person should inspect.
+/// The reason why a root cause is not ready, and the objects that a person should inspect.
 struct RootReason {
     trouble: Option<Issue>,
     inspect: Vec<CauseObject>,
@@ -232,11 +236,12 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload that had pods with these labels; `None` if the labels name another release than that of
-/// the affected object.
+/// Returns the deleted workload whose pods had these labels; `None` if the labels do not name the release of the
+/// affected object.
 ///
-/// The caller has found no workload with these labels. In the affected object's release, it must have existed, because
-/// helm creates workloads before the pods and hooks that wait for them. In another release, it may never have existed.
+/// The caller has found no workload with these labels. If the labels name the affected object's release, the workload
+/// must have existed, because helm creates workloads before the pods and hooks that wait for them. A workload of
+/// another release may never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -1,4 +1,4 @@
-//! Groups affected objects by their root cause.
+//! Groups the objects that are not ready by their root cause, so that the status reports each root cause once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,9 +16,10 @@ pub struct AffectedObject {
     pub chain: Chain,
 }
 
-/// Returns each root cause once, with the objects that it affects.
+/// Returns each root cause once, with the objects that are not ready because of it.
 ///
-/// Root causes that a person must fix come first, then those that affect the most objects.
+/// The result first has root causes that a person must fix. Among equals, a root cause that affects more objects comes
+/// first.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {
@@ -44,7 +45,7 @@ pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedOb
     causes
 }
 
-/// Returns the objects that a person should inspect: the root cause, then those related to it.
+/// Returns the objects that a person should inspect: first the root cause, then the further objects [`Chain::inspect`].
 fn objects(chain: &Chain) -> Vec<CauseObject> {
     chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.inspect.iter().cloned()).collect()
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
 
-/// A cluster for the tests: workloads, Jobs, unready pods, and what explains them.
+/// A cluster for tests, to which each test adds the objects that it needs.
 #[derive(Default)]
 struct Cluster {
     workloads: Vec<Workload>,
@@ -50,7 +50,7 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod whose init container waits for the dependencies in these environment variables.
+    /// Adds a pod of `owner` whose init container waits for the dependencies in the variables `environment`.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,7 +82,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod that mounts these claims, and that the scheduler refused with this message.
+    /// Adds a pod of `owner` that mounts these claims, and for which the scheduler reports that it can't place the pod,
+    /// with the message `scheduler`.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
@@ -90,12 +91,12 @@ impl Cluster {
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// Returns the text of the first workload's root cause, and whether a person must fix it.
+    /// Returns the message about the root cause of the first workload, and whether a person must fix this root cause.
     fn workload_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
-    /// Returns the text of the first Job's root cause, and whether a person must fix it.
+    /// Returns the message about the root cause of the first Job, and whether a person must fix this root cause.
     fn job_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }

@@ -1,27 +1,29 @@
-//! The Ceph that the spec declares, and the reasons why the cloud can't use it yet.
+//! Reads the Ceph that the spec declares, and collects the reasons why the cloud can't use this Ceph yet.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
-/// The Ceph that the spec declares: its settings or the reason why they can't be read, its gateways, and its problems.
+/// The Ceph that the spec declares: its settings or the reason why osdpl can't read them, its gateways, and its
+/// problems.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredCeph {
-    /// The settings of the Ceph cluster, or the reason why they can't be read.
+    /// The settings of the Ceph cluster, or the reason why osdpl can't read them.
     pub settings: Result<Ceph, NotReady>,
     /// The status of the `CephCluster`, if Rook runs Ceph and the operator could read the status.
     pub cluster: Option<Cluster>,
-    /// The gateways of the object store, or the reason why their addresses are unknown; `None` if the spec has no
-    /// object store.
+    /// The gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec has
+    /// no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
-    /// An error for each user that a desired release needs and the Secret lacks, in the order of [`Consumer::ALL`].
+    /// An error for each Ceph user that a desired release needs but that the Secret does not contain, in the order of
+    /// [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem of Ceph that blocks no release, because the settings are valid, such as a `CephCluster` in
-    /// `HEALTH_ERR`.
+    /// A problem of the Ceph cluster that blocks no release, because osdpl can read valid settings: for example, a
+    /// `CephCluster` in `HEALTH_ERR`.
     pub warning: Option<NotReady>,
-    /// Every word of the Secret that may be a key, even if it is malformed or stored under the wrong name. osdpl
-    /// redacts these words wherever they appear.
+    /// The words of the Secret that may be keys, including malformed keys and keys under the wrong name. osdpl redacts
+    /// these words wherever they appear.
     pub secrets: Vec<Secret>,
 }
 
@@ -35,58 +37,58 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The reason why the cloud can't use the declared Ceph.
+/// The reason why the cloud can't use the Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// The Secret that describes Ceph does not exist or can't be read.
+    /// The Secret that describes the Ceph does not exist, or osdpl can't read it.
     #[error("{0}")]
     Secret(String),
-    /// The Secret that describes Ceph is incomplete or malformed.
+    /// The Secret that describes the Ceph is incomplete or malformed.
     #[error(transparent)]
     Malformed(#[from] SecretError),
-    /// Rook has not created an object that the cloud needs, or reports a problem.
+    /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// An object that osdpl did not create has the name of an object that osdpl must write for the charts.
+    /// osdpl must write an object for the charts, but an object with this name exists that osdpl did not create.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
-    /// The declared Ceph is another one than the Ceph that contains the cloud's data.
+    /// The cloud's data is in another Ceph than the one that the spec declares.
     #[error(
         "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph in use, or delete the ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
-        /// The fsid of the declared Ceph.
+        /// The fsid of the Ceph that the spec declares.
         found: String,
         /// The fsid of the Ceph that contains the cloud's data.
         in_use: String,
-        /// The `ConfigMap` with the fsid `in_use`, which the charts mount: `namespace/name`.
+        /// The `namespace/name` of the `ConfigMap` that the charts mount and that contains the fsid `in_use`.
         map: String,
     },
 }
 
 impl DeclaredCeph {
-    /// Creates a declared Ceph without gateways from the settings, or from the reason why they can't be read.
+    /// Creates a declared Ceph without gateways from its settings, or from the reason why osdpl can't read them.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
         Self { settings, cluster: None, gateway: None, missing_users: Vec::new(), warning: None, secrets }
     }
 
-    /// Creates a declared Ceph from Rook's objects, as [`super::RookSettings::read`] returns them.
+    /// Creates a declared Ceph from the result of [`super::RookSettings::read`].
     pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important reason why some release can't use the declared Ceph; `None` if every release can use
-    /// it.
+    /// Returns the most important reason why a release can't use the declared Ceph; `None` if every release can use it.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
         self.settings.as_ref().err().cloned().or_else(missing_users).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
-    /// Sets the gateways of the object store, or the reason why their addresses are unknown.
+    /// Sets the gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec
+    /// has no object store.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, NotReady>>) -> Self {
         let key = match &gateway {
@@ -96,7 +98,7 @@ impl DeclaredCeph {
         Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
     }
 
-    /// Returns the content of the variable `ceph` in expressions, see [`variables()`].
+    /// Returns the content of the variable `ceph`, which expressions of the catalogue read, see [`variables()`].
     ///
     /// If the spec has an object store, the variable also contains `ceph.rgw`, with these fields:
     ///
@@ -114,7 +116,8 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why expressions can't read `ceph.<name>`; `None` if the reason is not known.
+    /// Returns the reason why the variable `ceph` has no entry `name`, so that expressions can't read it; `None` if
+    /// osdpl knows no reason.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -129,10 +132,10 @@ impl DeclaredCeph {
     }
 }
 
-/// Reads the Secret that describes a Ceph, and the gateways of the object store if the spec has one.
+/// Reads from a Secret the settings of a Ceph and, if the spec has an object store, the gateways.
 ///
-/// `object` is the Secret's `namespace/name`. `data` is its data, or the reason why it can't be read. `releases` are
-/// the names of the desired releases in the catalogue.
+/// `object` is the Secret's `namespace/name`. `data` is the Secret's data, or the reason why osdpl can't read the
+/// Secret. `releases` are the names of the desired releases in the catalogue.
 pub fn read_declared_ceph<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
@@ -143,7 +146,8 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, read the documented layout, because it contains more settings.
+    // If a Secret has the keys of both layouts, read the documented layout, because it contains more settings than
+    // Mirantis' layout.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -152,7 +156,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
-/// Returns an error for each user that one of the releases needs and the Ceph lacks.
+/// Returns an error for each Ceph user that one of the releases needs but that the settings do not contain.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
@@ -170,10 +174,9 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns every word of a Secret's data that may be a key: every word that is long enough for a key or a large part of
-/// one.
+/// Returns the words of a Secret's data that may be a key or a large part of one, because they are long enough.
 ///
-/// Addresses, the fsid, and names of pools and users are left out, because they are not secret.
+/// The result does not contain addresses, the fsid, and the names of pools and users, because they are not secret.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];

@@ -1,11 +1,11 @@
-//! A placeholder Ceph, for commands that resolve a spec without access to a cluster.
+//! Creates a placeholder Ceph for commands that resolve a spec without access to a cluster.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns a placeholder Ceph. The names of its users and pools contain the word placeholder, so that a reader of the
-/// values recognizes them.
+/// Returns a placeholder Ceph. The names of its users and pools contain the word placeholder, so that a person who
+/// reads the values recognizes the placeholders.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
     let user = |consumer: Consumer| {
@@ -26,7 +26,7 @@ pub fn example() -> Ceph {
 }
 
 impl Ceph {
-    /// Replaces the keys of all users by placeholders, and removes the administrator's key.
+    /// Replaces the keys of all Ceph users by a placeholder, and removes the key of `client.admin`.
     pub fn hide_keys(&mut self) {
         for user in self.users.values_mut() {
             user.key = CephxKey::placeholder();

@@ -1,4 +1,5 @@
-//! Reads a Secret in the documented layout, which describes a Ceph cluster that neither osdpl nor Rook runs here.
+//! Reads a Secret in osdpl's documented layout, with which a person describes a Ceph cluster that osdpl and Rook do not
+//! run in this Kubernetes cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +7,15 @@ use super::{
     Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name, is_uuid,
 };
 
-/// Reads a Secret in the documented layout.
+/// Reads the settings of a Ceph from a Secret in osdpl's documented layout.
 ///
 /// * `mon_host` and `fsid` are required.
 /// * Each of glance, cinder, cinder-backup, nova, manila and gnocchi that uses Ceph has `<service>.key` and
 ///   `<service>.pool`. `<service>.user` is required only if the user does not have upstream's default name.
-/// * Without `nova.key`, nova uses cinder's user.
+/// * If `nova.pool` is Nova's only key in the Secret, Nova uses Cinder's user.
 ///
 /// # Errors
-/// The first key that is missing or malformed.
+/// Returns an error about the first key that is missing or malformed.
 pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_host", Monitors::parse(source.required("mon_host")?))?;
@@ -36,10 +37,11 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// Reads the Ceph user of one service from its keys; `None` if the Secret has none of these keys.
+/// Reads the Ceph user of one service from its keys `key`, `pool` and `user`; `None` if the Secret has none of these
+/// keys.
 ///
-/// If the Secret has one of them, it must have all that are required. `cinder` is Cinder's user, whose name and key
-/// Nova gets if it has none of its own.
+/// If the Secret has one of these keys, it must have all that are required. `cinder` is Cinder's user for Nova, else
+/// `None`: Nova gets the name and key of this user if the Secret contains no key or user for Nova.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

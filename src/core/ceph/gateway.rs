@@ -1,4 +1,5 @@
-//! The gateways of Ceph's object store (RADOS gateways, RGW), and their addresses.
+//! Reads the addresses of the gateways of Ceph's object store (RADOS gateways, RGW), and builds the Secret for gateways
+//! of the chart ceph-rgw.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::{Ceph, CephxKey, Kind, NotReady, Object, ObjectStore, SecretData, SecretError, ValueError};
 
-/// The address of an HTTP server, without a path and a query.
+/// The address of an HTTP server as a URL without path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// The scheme of the URL: `http` or `https`.
     pub scheme: String,
-    /// The host: a name, an IPv4 address, or an IPv6 address in brackets.
+    /// The host of the server: a name, an IPv4 address, or an IPv6 address in brackets.
     pub host: String,
-    /// The TCP port.
+    /// The TCP port of the server.
     pub port: u16,
 }
 
 impl Url {
-    /// Parses `http[s]://host[:port][/]`.
+    /// Parses the address of an HTTP server in the form `http[s]://host[:port][/]`.
     ///
     /// # Errors
-    /// If the text has another form.
+    /// Returns an error if the text has another form.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let (scheme, rest) = text.trim().split_once("://").ok_or(ValueError::Url)?;
         let default_port = match scheme {
@@ -49,21 +50,21 @@ impl Url {
     }
 }
 
-/// The gateways of the object store.
+/// The gateways of the object store: the HTTP servers to which users and services send requests for objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Gateways that run outside of the cloud's releases, at these addresses.
+    /// Gateways that no release of the cloud runs, at these addresses.
     External {
-        /// The address that the cloud's services use.
+        /// The address to which the cloud's services send requests.
         internal: Url,
-        /// The address that Keystone's catalogue shows to users.
+        /// The address that Keystone's catalogue shows to users of the cloud.
         public: Url,
     },
-    /// Gateways that the chart ceph-rgw runs.
+    /// Gateways that the cloud's release of the chart ceph-rgw runs.
     Chart {
         /// The key of `client.bootstrap-rgw`, with which each gateway creates its own user.
         key: CephxKey,
-        /// The address that Keystone's catalogue shows to users, if the spec contains it.
+        /// The address that Keystone's catalogue shows to users; `None` if the spec does not set it.
         public: Option<Url>,
     },
 }
@@ -71,11 +72,12 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the gateways from a Secret that describes a Ceph.
     ///
-    /// For gateways that run outside of the cloud's releases, the Secret has `rgw_internal` and `rgw_external`; if one
-    /// is missing, both addresses are the same. For gateways of the chart ceph-rgw, it has `bootstrap-rgw.key`.
+    /// For gateways that no release of the cloud runs, the Secret has `rgw_internal` and `rgw_external`; if one of
+    /// these keys is missing, both addresses are the same. For gateways of the chart ceph-rgw, the Secret has
+    /// `bootstrap-rgw.key`.
     ///
     /// # Errors
-    /// The key that is missing or malformed.
+    /// Returns an error about the key that is missing or malformed.
     pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Self, SecretError> {
         let source = SecretData { object, data };
         let url = |key: &str| {
@@ -94,12 +96,13 @@ impl Gateway {
         }
     }
 
-    /// Reads the gateways from `status.endpoints` of the `CephObjectStore` `store`.
+    /// Reads the address of Rook's gateways from `status.endpoints` of the `CephObjectStore` with the name `store`.
     ///
-    /// An unencrypted endpoint comes before an encrypted one, because the cloud's services do not trust Rook's CA.
+    /// If Rook reports both an unencrypted and an encrypted endpoint, osdpl takes the unencrypted one, because the
+    /// cloud's services do not trust Rook's CA.
     ///
     /// # Errors
-    /// If Rook reports no endpoint yet, or one that is not a URL.
+    /// Returns an error if Rook reports no endpoint yet, or an endpoint that is not a URL.
     pub fn rook(store: &str, status: &Value) -> Result<Self, NotReady> {
         let lists = ["insecure", "secure"].map(|list| status["endpoints"][list][0].as_str());
         let Some(text) = lists.into_iter().flatten().next() else {
@@ -114,19 +117,21 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
-    /// Sets the address for users to the `publicUrl` of the object store in the spec, if it has one.
+    /// Sets the address that Keystone's catalogue shows to users to the object store's `publicUrl`. Without `publicUrl`
+    /// in the spec, the address does not change.
     ///
     /// # Errors
-    /// If `publicUrl` is not a URL.
+    /// Returns an error if `publicUrl` is not a URL.
     pub fn published_by(self, store: &ObjectStore) -> Result<Self, NotReady> {
         self.with_public(store.public_url())
             .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
     }
 
-    /// Sets the address for users to `text`; `None` keeps the address.
+    /// Sets the address that Keystone's catalogue shows to users to the URL `text`. With `None` the address does not
+    /// change.
     ///
     /// # Errors
-    /// If the text is not a URL.
+    /// Returns an error if `text` is not a URL.
     pub fn with_public(self, text: Option<&str>) -> Result<Self, ValueError> {
         let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
         Ok(match self {
@@ -135,7 +140,7 @@ impl Gateway {
         })
     }
 
-    /// Returns the content of the variable `ceph.rgw` in expressions.
+    /// Returns the content of the variable `ceph.rgw`, which expressions of the catalogue read.
     pub(super) fn variable(&self, ceph: Option<&Ceph>) -> Value {
         match self {
             Self::External { internal, public } => {
@@ -153,8 +158,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the Secret that the chart ceph-rgw mounts in its release's namespace; none if the chart does not run the
-    /// gateways.
+    /// Returns the Secret in `namespace` from which the gateways' pods mount their key; empty if the chart ceph-rgw
+    /// does not run the gateways.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
@@ -162,14 +167,14 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret that the chart ceph-rgw mounts, without its data.
+    /// Returns the Secret in `namespace` from which the pods of the chart ceph-rgw mount their key, without its data.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 
-/// The key under which the Secret that describes Ceph contains the cephx key of `client.bootstrap-rgw`.
+/// The name under which the Secret that describes the Ceph contains the cephx key of `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
 /// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
 /// `secrets.keyrings.rgw`.
@@ -231,14 +236,18 @@ mod tests {
         assert_eq!(
             chart.variable(None).get("public"),
             None,
-            "neither the Secret nor the spec contains a public address"
+            "there is no public address, because neither the Secret nor the spec sets it"
         );
         let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
         assert_eq!(
             named.variable(None)["public"],
             json!({"scheme": "https", "host": "objects.example.org", "port": 8443})
         );
-        assert_eq!(named.objects("openstack").len(), 1, "the chart still runs the gateways");
+        assert_eq!(
+            named.objects("openstack").len(),
+            1,
+            "with another public address, the chart still gets the Secret for its gateways"
+        );
         assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
         let error = external(&[]).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! Secret keys of Ceph's authentication protocol cephx.
+//! Checks and hides the secret keys of cephx, Ceph's authentication protocol.
 
 use std::fmt;
 
@@ -6,18 +6,19 @@ use base64::Engine as _;
 
 use super::ValueError;
 
-/// A cephx key of valid format. Only [`CephxKey::reveal`] returns its text; debug output redacts it.
+/// A cephx key whose format osdpl has checked. Only [`CephxKey::reveal`] returns its text; debug output redacts the
+/// text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CephxKey(String);
 
 impl CephxKey {
-    /// Parses the text that `ceph auth print-key` prints.
+    /// Parses a cephx key as `ceph auth print-key` prints it.
     ///
     /// Ceph's `CryptoKey::encode` writes in base64: type (2 bytes), seconds (4), nanoseconds (4) and length (2), all
     /// little-endian, then the secret. The secret has 16 bytes for AES or 32 for AES256K.
     ///
     /// # Errors
-    /// If the text is not base64, or the bytes do not have this format.
+    /// Returns an error if the text is not base64, or if the bytes do not have this format.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let text = text.trim();
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| ValueError::NotBase64)?;
@@ -30,7 +31,7 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns a key of valid format that is not secret: type 1, no time, 16 zeros.
+    /// Returns a key with valid format, but without a secret: type 1, time 0, 16 zeros.
     pub(super) fn placeholder() -> Self {
         let mut bytes = [0; 28];
         (bytes[0], bytes[10]) = (1, 16);

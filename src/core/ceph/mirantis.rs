@@ -1,22 +1,23 @@
-//! Reads Secrets in the layout of Mirantis' `openstack-ceph-keys`, so that clouds can be migrated to osdpl.
+//! Reads Secrets in the layout of Mirantis' `openstack-ceph-keys`, so that a cloud with such a Secret can be migrated
+//! to osdpl.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers that have a key of their own in this layout. Cinder's user also makes backups, in its pool with the
-/// role `backup`.
+/// The consumers for which Mirantis' layout has a key in the Secret. Cinder's backup service uses Cinder's Ceph user,
+/// with the pool that has the role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
-/// Reads a Secret in Mirantis' layout.
+/// Reads the settings of a Ceph from a Secret in Mirantis' layout.
 ///
 /// * `mon_endpoints` lists the monitors as `ip:port,…`.
 /// * `nova`, `cinder`, `glance` and `manila` each have the form `client.<user>;<key>;<pool>:<role>:<device class>;…`. A
 ///   newline may follow the key.
-/// * `client.admin` is ignored.
+/// * osdpl ignores the key `client.admin`.
 ///
 /// # Errors
-/// The first key that is missing or malformed.
+/// Returns an error about the first key that is missing or malformed.
 pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;

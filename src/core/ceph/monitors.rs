@@ -1,12 +1,12 @@
-//! Addresses of Ceph's monitors.
+//! Parses the addresses of Ceph's monitors.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
 
-/// The addresses of all monitors, in the format of `mon_host`. They are sorted, so that another order does not count as
-/// a change.
+/// The addresses of all monitors, each as in the option `mon_host` of `ceph.conf`. osdpl sorts the addresses, so that
+/// another order in the Secret is not a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
@@ -17,7 +17,8 @@ impl Monitors {
     /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// The position of the first invalid address in the text, from 1; or that there is no address.
+    /// Returns the position of the first invalid address in the text, from 1, or an error that the text contains no
+    /// address.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();
         for (index, entry) in entries(text).into_iter().enumerate() {
@@ -31,7 +32,7 @@ impl Monitors {
         if found.is_empty() { Err(ValueError::Empty) } else { Ok(Self(found)) }
     }
 
-    /// Returns a placeholder: an address that is reserved for documentation (RFC 5737).
+    /// Returns the address of a placeholder monitor; the address is reserved for documentation (RFC 5737).
     pub(super) fn example() -> Self {
         Self(vec!["192.0.2.1:6789".into()])
     }
@@ -43,7 +44,7 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Splits the text into monitors. A comma inside of brackets does not separate monitors.
+/// Splits the text into the addresses of single monitors. A comma inside of brackets does not end an address.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {
@@ -66,7 +67,7 @@ fn is_entry(entry: &str) -> bool {
     }
 }
 
-/// Whether a text is `[v1:|v2:]ip[:port][/nonce]`. With `v1:` or `v2:`, the port is required.
+/// Whether a text is one address of the form `[v1:|v2:]ip[:port][/nonce]`. With `v1:` or `v2:`, the port is required.
 fn is_address(text: &str) -> bool {
     let with_protocol = text.strip_prefix("v1:").or_else(|| text.strip_prefix("v2:"));
     let (address, nonce) =

@@ -1,28 +1,29 @@
-//! The `ConfigMap`s and Secrets with Ceph's settings and keys that the operator writes for the charts.
+//! Builds the `ConfigMap`s and Secrets from which the charts' pods mount Ceph's settings and keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// The kind of an object that charts mount. Secrets have two kinds, one for each type.
+/// The kind of an object from which pods of the charts mount settings or keys. For Secrets there is one variant for
+/// each Secret type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a user's key, of the same type as the Secrets that the charts' own Jobs write.
+    /// A Secret with a Ceph user's key. Its type is the one of the Secrets that the charts' own Jobs write.
     Secret,
-    /// A Secret of type `Opaque`.
+    /// A Secret of type `Opaque`, which Kubernetes uses for any data.
     Opaque,
 }
 
 impl Kind {
-    /// Returns the name that Kubernetes has for the kind: `ConfigMap` or `Secret`.
+    /// Returns the kind as in the object's manifest: `ConfigMap` or `Secret`.
     pub fn name(self) -> &'static str {
         if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
     }
 }
 
-/// A `ConfigMap` or Secret that charts mount.
+/// A `ConfigMap` or Secret from which pods of the charts mount settings or keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
     /// The kind of the object.
@@ -31,14 +32,15 @@ pub struct Object {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The data of the object as plain text, not base64; empty if the caller needs only the object's name.
+    /// The data of the object as plain text, not as base64; empty if the caller needs only the object's kind and name.
     pub data: BTreeMap<String, String>,
 }
 
 impl Object {
-    /// Returns an error if the existing object of this name contains the fsid of another Ceph than `self`; else `None`.
+    /// Returns an error if `existing`, the data of the object in the cluster, contains the fsid of another Ceph than
+    /// `self`; else `None`.
     ///
-    /// If the charts switched to the Ceph of `self`, the cloud would lose access to all its data.
+    /// If osdpl replaced such an object by `self`, the cloud would lose access to all its data in the other Ceph.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -47,11 +49,13 @@ impl Object {
         (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether the data of an object that someone else created is equivalent, so that the operator may keep this object
-    /// in an adopted cloud.
+    /// Whether `existing`, the data of an object that someone else created, is equivalent to the data of `self`.
     ///
-    /// Only the `key` of a Secret matters, because charts read nothing else from the Secrets that upstream's Jobs
-    /// write. Nova's Secret is never equivalent, because nova's pods need the keyring file, which only osdpl writes.
+    /// The operator may then keep the object in an adopted cloud.
+    ///
+    /// In a Secret only the value of `key` counts, because charts read nothing else from the Secrets that upstream's
+    /// Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which only osdpl
+    /// writes.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
@@ -78,14 +82,14 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Prints the keys of the data without the values, because Secrets must not be shown.
+/// Prints the names in the data without the values, because logs must not contain secrets.
 impl std::fmt::Debug for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{self} with {:?}", self.data.keys().collect::<Vec<_>>())
     }
 }
 
-/// Returns the catalogue's names of the releases whose pods mount the key of a consumer's user.
+/// Returns the releases whose pods mount the key of a consumer's Ceph user, by their names in the catalogue.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -98,10 +102,10 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     }
 }
 
-/// Returns every object that the desired releases mount, in the namespace of each release.
+/// Returns the `ConfigMap`s and Secrets that the desired releases mount, for the namespace of each release.
 ///
-/// `releases` maps the catalogue's names of the releases to their namespaces. The objects of manila and gnocchi are
-/// always created in `namespace`, too, that of the resource, for charts that a person installs there.
+/// `releases` maps the releases' names in the catalogue to their namespaces. The result also contains the objects for
+/// Manila and Gnocchi in `namespace`, the namespace of the resource, because a person may install these charts there.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -121,10 +125,10 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects, without data.
+/// Returns the Secrets, without data, that the charts' own Jobs write under names that osdpl also uses.
 ///
-/// The Jobs write these Secrets if they get the key of `client.admin`. The operator must not revert or delete them.
-/// `releases` maps the catalogue's names of the releases to their namespaces.
+/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not revert or delete
+/// such a Secret. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -138,13 +142,13 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns the objects that these releases mount, or would mount with other values. The objects have no data.
+/// Returns the objects, without data, that these releases mount, or that they mount with other values.
 ///
-/// `releases` maps the catalogue's names of the releases to their namespaces.
+/// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
-            // Glance mounts cinder's key if it stores images in volumes.
+            // Glance mounts Cinder's key if Glance stores images in volumes.
             Consumer::Cinder => &["cinder", "glance", "libvirt"],
             Consumer::Nova => &["libvirt", "nova"],
             Consumer::Glance => &["glance"],
@@ -167,10 +171,11 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     objects.into_values().collect()
 }
 
-/// The catalogue's names of the releases that may mount objects of Ceph.
+/// The releases that mount the key of `client.admin` if the charts create pools and users themselves, by their names in
+/// the catalogue.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Maps kind, namespace and name to the object, so that several releases in one namespace get one object.
+/// Maps an object's kind, namespace and name to the object, so that several releases in one namespace share one object.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
 /// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.
@@ -182,8 +187,8 @@ fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static st
     }
 }
 
-/// Returns the data of a user's Secret: `key`, which the charts' scripts read, and a keyring file for pods that mount
-/// it.
+/// Returns the data of the Secret with a Ceph user's key: `key`, which the charts' scripts read, and a keyring file,
+/// which some pods mount.
 fn keyring(user: &User) -> BTreeMap<String, String> {
     let key = user.key.reveal();
     let file = format!("[client.{}]\n    key = {key}\n", user.name);
@@ -207,7 +212,7 @@ mod tests {
         let matches = |text: &str| ours.is_equivalent_to(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
         assert!(
             matches("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
-            "the format in which upstream's Job writes ceph.conf"
+            "osdpl reads ceph.conf in the format that upstream's Job writes"
         );
         assert!(matches(&format!("[global]\nfsid={}\nmon_host=10.0.0.1:6789,10.0.0.2:6789", fsid.to_uppercase())));
         for other in ["", "[global]\n", "mon_host = 10.0.0.1:6789", "mon_host = mon.example.org"] {
@@ -223,7 +228,7 @@ mod tests {
         let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
         assert!(
             !nova.is_equivalent_to(&nova.data),
-            "nova's pods mount the keyring file, which only the operator writes"
+            "nova's Secret is never equivalent, because only the operator writes its keyring file"
         );
     }
 

@@ -1,14 +1,15 @@
-//! Errors in a Secret that describes a Ceph. The messages never quote the Secret's values.
+//! Describes errors in a Secret that describes a Ceph. The messages never quote the Secret's values.
 
 use std::collections::BTreeMap;
 
-/// The reason why a Secret does not describe a Ceph cluster. It quotes no value of the Secret.
+/// An error in a Secret that describes a Ceph cluster: the key with the error, the problem and the remedy. It quotes no
+/// value of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {error}")]
 pub struct SecretError {
-    /// The Secret with the error: `namespace/name`.
+    /// The `namespace/name` of the Secret with the error.
     pub object: String,
-    /// The key of the Secret's data whose value is missing or malformed.
+    /// The key in the Secret's data whose value is missing or malformed.
     pub key: String,
     /// The problem with the value, and the remedy.
     pub error: ValueError,
@@ -24,14 +25,16 @@ pub enum ValueError {
     #[error("is empty; fill it in, or remove the key where it is optional")]
     Empty,
     /// The value is not UTF-8 text.
-    #[error("is not UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
+    #[error(
+        "is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
+    )]
     NotText,
     /// The value is not a cephx key, because it is not base64.
     #[error(
         "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// The value is not a cephx key, but base64 of other bytes.
+    /// The value is base64, but the bytes are not a cephx key.
     #[error(
         "is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
     )]
@@ -39,7 +42,7 @@ pub enum ValueError {
     /// The value is not a UUID.
     #[error("is not a UUID; store what `ceph fsid` prints")]
     NotUuid,
-    /// The address of a monitor is invalid. The number is its position in the value, from 1.
+    /// The address of a monitor is invalid. The number is the position of this address in the value, from 1.
     #[error(
         "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
@@ -53,10 +56,11 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
-    /// A pool in Mirantis' layout does not have three valid fields. The number is its position in the value, from 1.
+    /// In a value of Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool
+    /// among the value's pools, from 1.
     #[error("pool {0} is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
-    /// Two services have the same user with different keys.
+    /// Two services have the same Ceph user with different keys.
     #[error("differs from another service's key for the same user; a user has only one key: correct one of them")]
     OtherKey,
     /// The value is not the address of an HTTP server.
@@ -72,9 +76,9 @@ pub enum ValueError {
     NoUsers,
 }
 
-/// The data of a Secret, with its name for errors.
+/// The data of a Secret, with the name of the Secret for error messages.
 pub(super) struct SecretData<'a> {
-    /// The Secret: `namespace/name`.
+    /// The `namespace/name` of the Secret.
     pub object: &'a str,
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
@@ -84,9 +88,9 @@ impl<'a> SecretData<'a> {
         SecretError { object: self.object.to_owned(), key: key.to_owned(), error: complaint }
     }
 
-    /// Returns the text of a key; `None` if the Secret does not have the key.
+    /// Returns the value of a key in the Secret as text; `None` if the Secret does not have the key.
     ///
-    /// Surrounding spaces and newlines are removed: a file that a person stores with `kubectl create secret
+    /// The result has no spaces and newlines at its ends: a file that a person stores with `kubectl create secret
     /// --from-file` ends with a newline.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };

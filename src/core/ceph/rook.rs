@@ -1,7 +1,8 @@
-//! A Ceph that Rook runs in the same Kubernetes cluster: the objects that osdpl requests from Rook, and the settings
-//! that it reads from Rook.
+//! Builds the objects that osdpl requests from Rook, and reads the settings of the Ceph that Rook runs in the same
+//! Kubernetes cluster.
 //!
-//! Each service has its own user with minimal rights. osdpl reads the key of `client.admin` only if the spec allows it.
+//! Each service has its own Ceph user with minimal rights; only Nova shares Cinder's user. osdpl reads the key of
+//! `client.admin` only if the spec allows it.
 //!
 //! osdpl uses Rook's API `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and
 //! the Secrets `rook-ceph-client-<name>` that Rook creates for `CephClient`s.
@@ -17,36 +18,37 @@ pub use cluster::Cluster;
 
 use super::Consumer;
 
-/// The ConfigMap in which Rook stores the monitors' addresses.
+/// The ConfigMap in which Rook stores the addresses of Ceph's monitors.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
 /// The Secret in which Rook stores the name and the key of `client.admin` (`ceph-username`, `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
-/// The settings for Rook in the feature `storage` (`features.storage.ceph`).
+/// The settings in `features.storage.ceph` that are about Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RookSettings {
     /// The namespace of the `CephCluster`.
     pub namespace: String,
-    /// Whether the charts get the key of `client.admin` and create pools and users themselves.
+    /// Whether osdpl gives the charts the key of `client.admin`, with which they create pools and users themselves.
     pub admin: bool,
-    /// The settings of single pools, by the pool's name.
+    /// The settings that the spec has for single pools, by the pool's name.
     pools: Map<String, Value>,
 }
 
-/// An object of `ceph.rook.io/v1` that osdpl requests from Rook.
+/// An object of the API `ceph.rook.io/v1` that osdpl requests from Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// The kind: `CephBlockPool`, `CephFilesystem` or `CephClient`.
+    /// The kind of the object: `CephBlockPool`, `CephFilesystem` or `CephClient`.
     pub kind: &'static str,
-    /// The name of the object, which is also that of the pool, file system or user.
+    /// The name of the object, and of the pool, file system or user that Rook creates for it.
     pub name: String,
     /// The desired `spec` of the object.
     pub spec: Value,
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool in Rook, which is also the key of the pool's settings in the feature.
+    /// Returns the name of the consumer's pool if Rook runs the Ceph. The feature has settings for the pool under the
+    /// same name.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -60,7 +62,8 @@ impl Consumer {
 }
 
 impl RookSettings {
-    /// Reads `features.storage.ceph`, which the feature's schema has validated; `None` if its mode is not `rook`.
+    /// Reads the settings for Rook from `features.storage.ceph`, which the feature's schema has validated; `None` if
+    /// the mode is not `rook`.
     pub fn from_feature(feature: &Value) -> Option<Self> {
         let namespace = feature["rook"]["namespace"].as_str().unwrap_or("rook-ceph").to_owned();
         let pools = feature["rook"]["pools"].as_object().cloned().unwrap_or_default();
@@ -68,8 +71,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read: those of all consumers' users or, if the charts get the
-    /// key of `client.admin`, only the Secret with this key.
+    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets of all consumers' users or, if the charts
+    /// get the key of `client.admin`, only the Secret with this key.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -77,13 +80,13 @@ impl RookSettings {
         Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
     }
 
-    /// Returns the name of the Secret that Rook creates for a user.
+    /// Returns the name of the Secret in which Rook stores the key of a Ceph user.
     fn secret(user: &str) -> String {
         format!("rook-ceph-client-{user}")
     }
 
-    /// Returns the pools, file systems and users that osdpl requests from Rook for these consumers; none if the charts
-    /// create them.
+    /// Returns the objects for the pools, file systems and users that osdpl requests from Rook for these consumers;
+    /// empty if the charts create the pools and users themselves.
     pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
         if self.admin {
             return Vec::new();
@@ -127,7 +130,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers that run in these releases. `releases` are names in the catalogue.
+/// Returns the consumers whose services run in the releases with these catalogue names.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -140,12 +143,12 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
     releases.flat_map(of).collect()
 }
 
-/// Returns the name of a consumer's Ceph user. Nova shares Cinder's user.
+/// Returns the name of the Ceph user that osdpl requests from Rook for a consumer. Nova shares Cinder's user.
 pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Returns the `spec` of a file system whose data and metadata pools have the settings of `pool`.
+/// Returns the `spec` of a `CephFilesystem` whose pools for data and metadata have the settings `pool`.
 fn filesystem(pool: &Value) -> Value {
     let mut data = pool.clone();
     data["name"] = "data".into();
@@ -157,11 +160,11 @@ fn filesystem(pool: &Value) -> Value {
     })
 }
 
-/// Returns the capabilities (Ceph's access rights) of a user.
+/// Returns the capabilities (Ceph's access rights) that a Ceph user needs for its consumers.
 ///
 /// Manila's `CephFS` driver creates shares only through Ceph's manager (see the driver's documentation). The rights of
-/// the other users follow Ceph's documentation of RBD with OpenStack: full access to their own pools, and for cinder
-/// and nova read access to the images that they clone.
+/// the other users follow Ceph's documentation of RBD with OpenStack: full access to the user's own pools. Cinder and
+/// Nova can also read the images that they clone.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     if name == Consumer::Manila.user() {
         return json!({"mon": "allow r", "mgr": "allow rw"});
@@ -174,7 +177,8 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether the object `live` contains everything in `wanted`. Fields that Rook or the API server added do not count.
+/// Whether the object `live` in the cluster contains all fields of `wanted`, so that osdpl need not write it. Fields
+/// that Rook or the API server added do not count.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

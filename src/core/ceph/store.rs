@@ -1,4 +1,4 @@
-//! The settings with which Ceph's object store (RGW) validates tokens of Keystone.
+//! Builds the settings with which Ceph's object store (RGW) validates Keystone's tokens.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, Object};
 
-/// The object store in `features.storage.ceph.objectStore`, which the feature's schema has validated.
+/// The settings of the object store in `features.storage.ceph.objectStore`, which match the feature's schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectStore {
     feature: Map<String, Value>,
@@ -23,14 +23,14 @@ pub struct Keystone {
 
 /// The name of the Keystone user with which gateways validate tokens.
 ///
-/// It is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
+/// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of the user [`KEYSTONE_USER`], which upstream also uses as the name of the domain of both.
+/// The name of the project of the user [`KEYSTONE_USER`], and of the domain that contains both, as in upstream's chart.
 /// Rook requires that user and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
-    /// Reads `features.storage.ceph`; `None` if the spec has no object store.
+    /// Reads the settings of the object store from `features.storage.ceph`; `None` if the spec has no object store.
     pub fn from_feature(feature: &Value) -> Option<Self> {
         feature.get("objectStore")?.as_object().cloned().map(|feature| Self { feature })
     }
@@ -39,18 +39,19 @@ impl ObjectStore {
         self.feature.get(key)?.as_str()
     }
 
-    /// Returns the name of the `CephObjectStore` to which osdpl adds the settings for Keystone.
+    /// Returns the name of Rook's `CephObjectStore` to which osdpl adds the settings for Keystone.
     pub fn name(&self) -> &str {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the gateways' address for users that the spec sets; `None` if the address in Ceph's description applies.
+    /// Returns the gateways' address for users if the spec sets it; else `None`, and osdpl takes the address from the
+    /// description of the Ceph.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns Keystone's address for the gateways that the spec sets; `None` if osdpl derives the address from the
-    /// cloud.
+    /// Returns the address at which the gateways reach Keystone if the spec sets it; else `None`, and osdpl derives the
+    /// address from the cloud.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -61,9 +62,10 @@ impl ObjectStore {
         roles.unwrap_or_else(|| vec!["admin".to_owned(), "member".to_owned()])
     }
 
-    /// Returns the Secret with the Keystone account.
+    /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// It contains the keys that Rook reads, and settings for gateways that a person runs outside of the cluster.
+    /// The Secret contains the keys that Rook reads, and settings for gateways that a person runs outside of the
+    /// cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -77,7 +79,7 @@ impl ObjectStore {
             ("OS_USER_DOMAIN_NAME", PROJECT),
             ("rgw_keystone_accepted_roles", &roles),
         ];
-        // Rook reads from the key `cabundle` the CA with which gateways verify Keystone's certificate.
+        // From the key `cabundle` Rook reads the CA with which the gateways verify Keystone's certificate.
         let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
         let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
         let data: BTreeMap<String, String> = data.collect();
@@ -98,8 +100,8 @@ impl ObjectStore {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // Gateways must accept the account in Swift's URL: Keystone's catalogue has it there, and public containers
-            // work only with it.
+            // Gateways must accept the account in Swift's URLs, because the URL in Keystone's catalogue contains it.
+            // Public containers also work only with the account in the URL.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {
@@ -144,7 +146,7 @@ mod tests {
         let text = |key: &str| secret.data[key].as_str();
         assert_eq!((text("OS_AUTH_TYPE"), text("OS_IDENTITY_API_VERSION")), ("password", "3"));
         assert_eq!((text("OS_USERNAME"), text("OS_PASSWORD")), ("swift", "s3cret"));
-        // Rook requires that user and project have the same domain.
+        // Rook refuses a Secret in which user and project have different domains.
         assert_eq!(text("OS_PROJECT_DOMAIN_NAME"), text("OS_USER_DOMAIN_NAME"));
         assert!(text("OS_AUTH_URL").ends_with(":5000/v3") && !secret.data.contains_key("cabundle"));
         assert!(!format!("{secret:?}").contains("s3cret"));

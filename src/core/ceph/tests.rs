@@ -2,7 +2,8 @@ use base64::Engine as _;
 
 use super::*;
 
-/// Returns a cephx key that declares a secret of `length` bytes and contains `written` bytes.
+/// Returns a cephx key of type `kind` whose header says that the secret has `length` bytes, and that contains `written`
+/// bytes of a secret.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -47,7 +48,8 @@ fn old() -> Data {
     ])
 }
 
-/// Returns each object that charts mount as text: the `ConfigMap` with its keys, a Secret with its user.
+/// Returns a text for each object that charts mount: the `ConfigMap` with the keys of its data, and each Secret with
+/// its Ceph user.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };
@@ -123,8 +125,8 @@ fn parses_addresses_in_every_form() {
     }
 }
 
-/// Reads a Secret in which `key` has a bad value, or none, and returns the message about it. Asserts that the message
-/// contains nothing of the Secret's values.
+/// Reads a Secret in which `key` has a bad value or is missing, and returns the error message; asserts that the message
+/// contains no value of the Secret.
 fn complaint_of(
     read: fn(&str, &Data) -> Result<Ceph, SecretError>,
     mut data: Data,
@@ -230,7 +232,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// Reads a Secret in the documented layout that has these keys in addition.
+/// Reads a Secret in osdpl's documented layout that contains these keys and values besides valid ones.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
@@ -243,7 +245,7 @@ fn nova_uses_cinders_user_without_its_own_key() {
     let own = with(&[("nova.pool", "vms"), ("nova.key", &aes())]).unwrap();
     assert_eq!((&*own.users[&Consumer::Nova].name, own.has_own_nova()), ("nova", true));
     let keyrings = mounted(&own).into_iter().filter(|description| description.contains("nova-rbd-keyring")).count();
-    assert_eq!(keyrings, 2, "nova and libvirt, in another namespace, both mount nova's key");
+    assert_eq!(keyrings, 2, "there is a Secret with nova's key in the namespaces of both nova and libvirt");
 }
 
 #[test]

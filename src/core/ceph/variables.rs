@@ -1,19 +1,20 @@
-//! The variable `ceph` of expressions: names of users and pools, and digests of keys, but never a key.
+//! Builds the variable `ceph`, which expressions of the catalogue read: names of users and pools, and digests of keys,
+//! but never a key.
 
 use serde_json::{Map, Value, json};
 
 use super::{Ceph, Consumer, User, rook};
 use osdpl_values::{Values, digest};
 
-/// Returns the content of the variable `ceph`.
+/// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
-/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes with the objects that the consumer's
-///   pods mount.
-/// * `ceph.nova.own` is whether Nova's user differs from the user for volumes.
-/// * `ceph.libvirt` has `user` and `secret`: the user for volumes and the Secret with its key. Its `digest` changes
-///   with each key that libvirt uses.
-/// * If the charts create pools and users themselves, there is no `ceph.libvirt`. Instead there are
-///   `ceph.admin.digest`, and `replicas` of each consumer.
+/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes if an object changes that the
+///   consumer's pods mount.
+/// * `ceph.nova.own` says whether Nova's user is another user than the one for volumes.
+/// * `ceph.libvirt` has `user`, the user for volumes; `secret`, the name of the Secret with the key of this user; and
+///   `digest`, which changes if a key changes that libvirt uses.
+/// * If the charts create pools and users themselves, `ceph.libvirt` does not exist. Instead `ceph.admin.digest`
+///   exists, and each consumer also has `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short_digest([configuration.as_str(), user.key.reveal()]);
@@ -37,7 +38,7 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // The digest for libvirt covers only keys. Libvirt reads no ceph.conf, because Nova passes the monitors with
+        // The digest for libvirt covers only keys, because libvirt reads no ceph.conf: Nova passes the monitors with
         // each disk.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
@@ -53,21 +54,21 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// Whether an expression reads the variable `ceph`. The feature's field `features.storage.ceph` does not count.
+/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` is not this variable.
 pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
 }
 
-/// Returns each `<name>` that an expression reads as `ceph.<name>`.
+/// Returns each `<name>` for which an expression contains `ceph.<name>`.
 pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }
 
 impl Consumer {
-    /// Returns the consumer whose settings expressions read as `ceph.<name>`: Nova for `libvirt`, `None` for an unknown
-    /// name.
+    /// Returns the consumer whose settings an expression reads as `ceph.<name>`: Nova if the name is `libvirt`; `None`
+    /// for an unknown name.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

@@ -1,4 +1,4 @@
-//! Finds the fields in which two versions of an object differ, and redacts secrets in them.
+//! Finds the fields in which two versions of an object differ, and redacts secrets in the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,13 +12,14 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys whose text identifies the items of a list, so that osdpl can match the items of two lists.
+/// The keys that identify the items of a list by their text, so that osdpl can compare items with the same text in two
+/// lists.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
 const SECRET: [&str; 2] = ["data", "stringData"];
 
-/// One field that an upgrade changes.
+/// A field whose value an upgrade changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
     /// The path of the field, such as `spec.template.spec.containers[api].image`.
@@ -29,7 +30,7 @@ pub struct FieldChange {
     /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The removed and added lines, if a multi-line text changed; else empty.
+    /// The removed and added lines of a text with several lines that changed; empty for any other value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
 }
@@ -48,7 +49,7 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// Returns the fields in which two versions of an object differ, with secrets redacted.
+/// Returns the fields in which two versions of an object differ, with secrets redacted in the values.
 pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };
@@ -56,7 +57,8 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns an object for display, without the values of a Secret and without the secrets that the scrubber knows.
+/// Returns the content of an object that osdpl may show: without the values of a Secret, and without the secrets that
+/// the scrubber knows.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -92,7 +94,8 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // Texts that differ only in secrets are equal after scrubbing, so no line can show the difference.
+                // If two texts differ only in secrets, they are equal after the scrubber has redacted both, and
+                // `diff_lines` would return no line.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
@@ -104,9 +107,10 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists: by the items' names if every item has its own name, else by index.
+    /// Compares two lists item by item: items with the same name, or if not every item has its own name, items with the
+    /// same index.
     ///
-    /// Two lists of plain values, and two lists of different lengths without names, are compared as a whole.
+    /// osdpl compares lists of plain values as a whole, and also lists of different lengths without names.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -141,28 +145,29 @@ impl Walk<'_> {
     }
 }
 
-/// The items of a list by their names, and the order of the names.
+/// A list whose items have names: the items by name, and the names in the order of the list.
 struct Named<'a> {
     order: Vec<&'a str>,
     items: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> Named<'a> {
-    /// Returns the items by their text at `key`; `None` if an item has no such text, or if two items have the same
-    /// text.
+    /// Returns the list with the items' texts at `key` as names; `None` if an item has no text there, or if two items
+    /// have the same text.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();
         (items.len() == order.len()).then_some(Self { order, items })
     }
 
-    /// Returns the names that both lists have, in the order of this list.
+    /// Returns the names that `self` and `other` have in common, in the order of `self`.
     fn also_in(&self, other: &Self) -> Vec<&'a str> {
         self.order.iter().copied().filter(|name| other.items.contains_key(name)).collect()
     }
 }
 
-/// Returns a tree with the same keys in which `<redacted>` replaces every value that is not a map.
+/// Returns a copy of a value of a Secret that has the same keys, but `<redacted>` instead of every value that is not a
+/// map.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), hidden(value))).collect()),
@@ -170,7 +175,7 @@ fn hidden(value: &Value) -> Value {
     }
 }
 
-/// Returns a tree in which the secrets that the scrubber knows are redacted in all keys and texts.
+/// Returns a copy of a value in which the scrubber has redacted all secrets that it knows, in keys and in texts.
 fn scrubbed(value: &Value, scrubber: &Scrubber) -> Value {
     match value {
         Value::String(text) => scrubber.scrub(text).into(),

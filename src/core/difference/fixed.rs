@@ -1,7 +1,7 @@
-//! Finds the immutable fields that an upgrade would change, so that Kubernetes would refuse the upgrade.
+//! Finds the immutable fields that an upgrade would change. Kubernetes would refuse such an upgrade.
 //!
-//! The fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36. osdpl does not know the
-//! immutable fields of custom resources.
+//! The rules about fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of Kubernetes 1.36.
+//! osdpl does not know the immutable fields of custom resources.
 
 use serde_json::{Map, Value};
 
@@ -11,22 +11,23 @@ use super::Object;
 enum Rule {
     /// The field at this path is immutable.
     Field(&'static [&'static str]),
-    /// All fields directly below `spec` except these are immutable.
+    /// All fields directly below `spec` are immutable, except these.
     SpecExcept(&'static [&'static str]),
     /// The field `spec.clusterIP` of a Service is immutable.
     ///
-    /// Kubernetes assigns an address when it creates the Service, and refuses a manifest that later sets another one.
-    /// If a manifest no longer sets an address, the Service keeps the assigned one (`pkg/registry/core/service`,
+    /// Kubernetes assigns an address when it creates the Service, and later refuses a manifest with another address. If
+    /// the new manifest sets no address, the Service keeps its address (`pkg/registry/core/service`,
     /// `patchAllocatedValues`).
     ClusterAddress,
     /// These top-level fields are immutable if the installed object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 
-/// The defaults of immutable fields, as (group, kind, field, value).
+/// The defaults that the API server sets for immutable fields, as (group, kind, field, value).
 ///
-/// The API server sets the defaults before it compares an object with the old one
-/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`), so a manifest that sets a field to its default changes nothing.
+/// The API server sets these defaults before it compares an object with the old one
+/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So an upgrade changes nothing if only one of the manifests sets a
+/// field to its default.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -107,8 +108,8 @@ fn filled(object: &Object) -> Value {
         add(&mut all, keys, (*value).into());
     }
     if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
-        // `completions` defaults to 1. It has no default in a Job that sets `parallelism`, which Kubernetes takes for a
-        // work queue.
+        // Kubernetes sets `completions` to 1 unless the Job sets `parallelism`. A Job with `parallelism` and without
+        // `completions` processes a work queue.
         add(&mut all, &["spec", "completions"], 1.into());
     }
     let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
@@ -118,7 +119,7 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets a field that is not set, if its parent exists.
+/// Sets the field at the path `keys` if the object does not contain it but contains its parent.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
@@ -127,7 +128,7 @@ fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-/// Returns the value at a path in an object, given by its keys from the top level on.
+/// Returns the value at the path `keys` in an object; `None` if the object does not contain it.
 fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(object, |value, key| value.get(*key))
 }
@@ -157,8 +158,8 @@ impl Rule {
     }
 }
 
-/// Whether the new manifest sets another address for a Service. An `ExternalName` Service has no address, so Kubernetes
-/// allows a change from or to that type.
+/// Whether the new manifest sets another address for a Service than the old one. A Service of type `ExternalName` has
+/// no address, so Kubernetes allows a change from or to this type.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
     let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");

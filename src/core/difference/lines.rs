@@ -6,13 +6,14 @@ use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
 const MOST: usize = 20;
 /// The maximum size of a comparison: old lines times new lines.
 ///
-/// A larger comparison would take too long. Then all lines between the first and the last difference count as changed.
+/// A larger comparison would take too long. `diff_lines` then reports all lines between the first and the last
+/// difference as changed.
 const PAIRS: usize = 1 << 22;
 
-/// Returns as few removed (`-`) and added (`+`) lines as possible that explain the difference.
+/// Returns the lines to remove (`-`) and to add (`+`) that turn `before` into `after`: as few lines as possible.
 ///
-/// If there are more than [`MOST`], the result has some of both kinds, and its last line tells how many lines are
-/// missing.
+/// If there are more lines than [`MOST`], the result contains removed and added lines, and its last line tells how many
+/// lines it does not contain.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -27,7 +28,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let changes = ops.iter().flat_map(|op| op.iter_changes(old, new));
     let all: Vec<_> = changes.filter(|change| change.tag() != ChangeTag::Equal).collect();
     if all.is_empty() {
-        // All lines are equal, so the texts differ only in the newline after the last line.
+        // All lines are equal, so the texts differ only in a newline after the last line.
         return vec!["(the newline at the end)".to_owned()];
     }
     let count = |tag| all.iter().filter(|change| change.tag() == tag).count();
@@ -48,8 +49,8 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed and how many added lines to show: half of [`MOST`] each, and more of one kind if the other
-/// needs less.
+/// Returns how many removed lines and how many added lines osdpl shows: half of [`MOST`] of each kind; if there are
+/// fewer lines of one kind, more of the other kind.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

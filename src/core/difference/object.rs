@@ -1,4 +1,4 @@
-//! Parses the objects of a manifest, and normalizes them for comparison.
+//! Parses the objects of a manifest and brings them into a form in which equal objects are identical.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use osdpl_values::{normalize_numbers, remove_nulls};
 /// The annotation that makes an object a helm hook; its value is a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
 
-/// The cluster-scoped kinds that charts may create (API resources of Kubernetes 1.36, and of the operators in the
-/// catalogue).
+/// The kinds of objects without a namespace that charts may create (from the API resources of Kubernetes 1.36 and of
+/// the operators in the catalogue).
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -30,7 +30,8 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// The identity of an object; without its API version, so that it stays the same if only the API version changes.
+/// The identity of an object. It does not contain the API version, so an object with another API version is still the
+/// same object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
     /// The kind of the object, such as `Deployment`.
@@ -60,15 +61,14 @@ pub struct Object {
     content: Map<String, Value>,
 }
 
-/// Shows only the identity, because the content may contain secrets.
+/// Formats only the identity for debug output, because the content may contain secrets.
 impl fmt::Debug for Object {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Object").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// Returns the objects of a release's manifest, without documents that have no kind or name, and without helm's test
-/// hooks.
+/// Returns the objects of a release's manifest, except for documents without a kind or name, and for helm's test hooks.
 pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
@@ -76,8 +76,7 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // Remove differences without a meaning: to Kubernetes, null is the same as an unset field, and 1.0 the same as
-        // 1.
+        // Remove differences that mean nothing: for Kubernetes, a field with null is not set, and 1.0 equals 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -92,8 +91,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // An object without a namespace is created in the release's namespace, so naming this namespace makes no
-        // difference.
+        // Kubernetes creates an object without a namespace in the release's namespace. So a manifest may contain this
+        // namespace or leave it out.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -104,7 +103,7 @@ impl Object {
         (!id.kind.is_empty() && !id.name.is_empty()).then_some(Self { id, content })
     }
 
-    /// Returns the identity of the object.
+    /// Returns the kind, API group, namespace and name of the object.
     pub fn id(&self) -> &Id {
         &self.id
     }
@@ -114,30 +113,30 @@ impl Object {
         &self.content
     }
 
-    /// Returns the value at a path in the object, given by its keys from the top level on.
+    /// Returns the value at the path `keys` in the object; `None` if the object does not contain it.
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         let (first, rest) = keys.split_first()?;
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether the object is a hook: helm creates it at an event, such as before an upgrade, and not with the rest of
-    /// the manifest.
+    /// Whether the object is a helm hook. helm creates a hook at an event, such as before an upgrade, and not with the
+    /// rest of the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }
 
-    /// Whether the object is a hook that helm recreates at every upgrade.
+    /// Whether the object is a hook that helm deletes and creates again at every upgrade.
     pub(crate) fn is_hook_of_upgrades(&self) -> bool {
         let is_upgrade = |event: &str| ["pre-upgrade", "post-upgrade"].contains(&event.trim().to_lowercase().as_str());
         self.events().is_some_and(|events| events.split(',').any(is_upgrade))
     }
 
-    /// Whether the object is a Secret, whose values osdpl must not show.
+    /// Whether the object is a Secret. osdpl must not show its values.
     pub fn is_secret(&self) -> bool {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm keeps the object in the cluster when a new manifest no longer has it.
+    /// Whether helm keeps the object in the cluster if the new manifest does not contain it.
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))

@@ -15,7 +15,7 @@ fn object(kind: &str, group: &str, mut rest: Value) -> Value {
     object
 }
 
-/// Compares two versions of one object; returns the effect of the upgrade, then each changed field.
+/// Compares two versions of one object and returns texts: the effect of the upgrade, then each changed field.
 fn compared(old: &Value, new: &Value) -> Vec<String> {
     let scrubber = Scrubber::new(["hunter22"]);
     let found = diff_manifests(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);
@@ -48,7 +48,7 @@ fn reports_added_removed_and_kept_objects() {
             "Deployment openstack/api is removed",
             "Service openstack/api is added",
         ],
-        "ignores removed hooks, tests, and namespaces of cluster-scoped objects"
+        "osdpl ignores removed hooks, test hooks, and namespaces of cluster-scoped objects"
     );
 }
 
@@ -61,7 +61,7 @@ fn equivalent_values_are_not_a_difference() {
     assert_eq!(
         compared(&old, &new),
         ["Deployment changes", r#"apiVersion: "apps/v1" → "apps/v2""#],
-        "the API version is not part of the identity"
+        "objects that differ only in the API version are the same object"
     );
 }
 
@@ -214,7 +214,7 @@ fn reports_changed_upgrade_hooks_only() {
         [Vec::<String>::new(), Vec::new()]
     );
     let added = diff_manifests(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
-    assert_eq!(added, [], "an upgrade does not create it");
+    assert_eq!(added, [], "an upgrade does not create a hook that helm runs before a deletion");
 }
 
 #[test]

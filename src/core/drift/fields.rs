@@ -1,42 +1,45 @@
-//! Reads the fields that a writer owns from `FieldsV1`, the API server's notation in `managedFields`.
+//! Reads the fields of an object that a writer owns from `FieldsV1`, the API server's notation in `managedFields`.
 //!
-//! A `FieldsV1` is a tree of maps. Its keys are `f:<name of a field>`, `k:<keys that identify a list item>`, `v:<value
-//! of a list item>`, and `.` for the parent itself.
+//! A `FieldsV1` is a tree of maps with these keys: `f:<name of a field>`, `k:<keys that identify a list item>`,
+//! `v:<value of a list item>`, and `.` for the parent itself.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths of a writer that osdpl keeps as text. Messages show only a few paths, and a Deployment
-/// has about a hundred.
+/// The maximum number of paths of one writer that osdpl keeps as text. A writer may own a hundred fields of a
+/// Deployment, but messages show only a few paths.
 const KEPT: usize = 32;
 
-/// The maximum length of a path in bytes. osdpl cuts off longer paths, because a key can be of any length.
+/// The maximum length of a path in bytes; osdpl cuts off the rest. Paths of any length are possible, because keys of
+/// maps can have any length.
 const LONGEST: usize = 120;
 
-/// The top-level fields in which a change does not count as drift, as keys of `FieldsV1`.
+/// The top-level fields that osdpl ignores in the search for drift, as keys of `FieldsV1`.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
-/// The fields of an object that one writer owns, without those in `metadata` and `status`.
+/// The fields of an object that one writer owns, except for fields below `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
-    /// The paths of the first fields, such as `spec.template.spec.containers[name=api].image`.
+    /// The paths of the first owned fields, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
-    /// The number of all owned fields; `paths` may have fewer.
+    /// The number of all owned fields; `paths` may contain fewer.
     pub count: usize,
-    /// The hashes of the paths of all owned fields. In these paths `[]` stands for every item of a list.
+    /// The hashes of the paths of all owned fields. For a hash, `[]` in a path means every item of a list.
     pub hashes: Vec<PathHash>,
 }
 
-/// The hash of a path (FNV-1a, 32 bits), which takes less memory than the text. If two paths of an object have the same
-/// hash, osdpl may miss a removed field; the probability is one in some millions.
+/// The hash of a field's path (FNV-1a, 32 bits), which takes less memory than the text.
+///
+/// If two paths of an object have the same hash, osdpl may miss a removed field; the probability is one in some
+/// millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 
 impl PathHash {
     const NONE: Self = Self(0x811c_9dc5);
 
-    /// Computes the hash of a path in the notation of [`crate::release::Field`].
+    /// Returns the hash of a path in the notation of [`crate::release::Field`].
     pub fn of(path: &str) -> Self {
         Self::NONE.with(path)
     }
@@ -45,7 +48,8 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Computes the hash of a child's path from that of its parent (`self`) and the child's key in `FieldsV1`.
+    /// Returns the hash of a child's path: from the hash of its parent's path, `self`, and the child's key in
+    /// `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
             Some(name) if self == Self::NONE => self.with(name),
@@ -63,7 +67,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// The visitor of a node in a `FieldsV1` tree and of all nodes below it.
+/// Collects the owned fields below one node of a `FieldsV1` tree while serde parses the tree.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,
@@ -79,7 +83,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    /// Whether the visited node has children; a node without children is an owned field.
+    /// Whether the node has children. A node without children is an owned field.
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,7 +117,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Returns the path of the child of `path` that has this key in `FieldsV1`.
+/// Returns the path of a field: from the path of its parent, and the field's key in `FieldsV1`.
 fn join(path: &str, key: &str) -> String {
     let (prefix, name) = key.split_at_checked(2).unwrap_or(("", key));
     let mut joined = match prefix {

@@ -1,22 +1,23 @@
-//! Lists the kinds of objects that osdpl watches for drift: those in upstream's manifests, and those that osdpl's
-//! features add.
+//! Lists the kinds of objects that osdpl watches for drift: the kinds in upstream's manifests, and the kinds that
+//! osdpl's features add.
 //!
-//! osdpl does not watch objects of other kinds, which users can add with `extraObjects`. Each kind needs `get`, `list`
-//! and `watch` in the operator's ClusterRole; `tests/deploy/rules.rs` compares the two lists.
-//! `CustomResourceDefinitions` are left out, because several releases can share them and helm keeps them.
+//! Users can add objects of other kinds with `extraObjects`; osdpl does not watch these objects. The operator's
+//! ClusterRole must allow `get`, `list` and `watch` for each kind; `tests/deploy/rules.rs` compares the ClusterRole
+//! with this list. The list does not contain `CustomResourceDefinitions`, because several releases can share them and
+//! helm keeps them.
 
-/// A kind of object, as the API server names it.
+/// A kind of object with the names under which the API server knows it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// The name of the kind, such as `Deployment`.
     pub kind: &'static str,
-    /// The API group, such as `apps`; empty for the core group.
+    /// The API group of the kind, such as `apps`; empty for the core group.
     pub group: &'static str,
-    /// The API version within the group, such as `v1`.
+    /// The version of the API group, such as `v1`.
     pub version: &'static str,
     /// The name of the kind in URLs of the API server, such as `deployments`.
     pub plural: &'static str,
-    /// Whether objects of the kind are in namespaces.
+    /// Whether objects of this kind belong to a namespace.
     pub namespaced: bool,
 }
 
@@ -51,7 +52,8 @@ pub static KINDS: [Kind; 20] = [
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
 ];
 
-/// Returns the watched kind for the `apiVersion` and `kind` in a manifest; the version in `apiVersion` does not matter.
+/// Returns the watched kind for the `apiVersion` and `kind` in a manifest, whatever version `apiVersion` contains;
+/// `None` if osdpl does not watch this kind.
 pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

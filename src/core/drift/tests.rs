@@ -11,7 +11,7 @@ fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-/// Returns an entry of `managedFields` as the API server writes it.
+/// Returns an entry of `managedFields` in the format of the API server.
 fn entry(manager: &str, time: &str, subresource: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "manager": manager, "operation": "Update", "time": time,
@@ -81,7 +81,11 @@ fn reports_relevant_foreign_writes_since_helm() {
 fn accepts_changes_older_than_the_newest_operation() {
     let added = entry("kubectl-patch", THEN, "", &json!({"f:data": {"f:more": {}}}));
     assert!(drift(EARLY, &[helm(EARLY), added.clone()]).is_some());
-    assert_eq!(drift(LATE, &[helm(EARLY), added]), None, "helm found nothing to change in it");
+    assert_eq!(
+        drift(LATE, &[helm(EARLY), added]),
+        None,
+        "the newest operation accepts an older write, even if helm does not change the object"
+    );
 }
 
 #[test]
@@ -119,12 +123,12 @@ fn limits_the_number_and_length_of_paths() {
 fn reports_deleted_and_restored_objects() {
     let change = |entries: &[Value]| detect_drift(Some(at(THEN)), &ExpectedFields::default(), Some(&trace(entries)));
     assert_eq!(detect_drift(Some(at(THEN)), &ExpectedFields::default(), None), Some(Change::Deleted));
-    assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
+    assert_eq!(change(&[]), None, "osdpl reports no removed fields if someone cleared managedFields");
     let restored = entry("kubectl-create", LATE, "", &json!({"f:spec": {"f:replicas": {}}}));
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// Returns the expected fields of an object whose manifest sets each of these paths once.
+/// Returns the fields that osdpl expects in an object whose manifest sets each of these paths once.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }
@@ -160,8 +164,8 @@ fn reports_removed_fields() {
     let lost = stripped("spec.template.spec.containers[].env[].name");
     assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
     let bare = owned("helm", &json!({"f:spec": {"f:selector": {}}}));
-    assert_eq!(change(&[bare]), stripped("spec.template"), "a removed subtree is reported as one path");
-    assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
+    assert_eq!(change(&[bare]), stripped("spec.template"), "osdpl reports a removed subtree as one path");
+    assert_eq!(change(&[]), None, "osdpl reports no removed fields if someone cleared managedFields");
 }
 
 #[test]
@@ -177,8 +181,16 @@ fn detects_scaling_without_a_time() {
         |change| matches!(change, Some(Change::Edited(ForeignWrite { manager, at: None, .. })) if manager == "kubectl");
     let (left, open) = (sets(&["spec.replicas"]), ExpectedFields::default());
     assert!(edited(change(&left, &[loser(), scale("kubectl")])));
-    assert_eq!(change(&left, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
-    assert_eq!(change(&open, &[loser(), scale("kubectl")]), None, "the manifest does not set the number");
+    assert_eq!(
+        change(&left, &[helm(EARLY), scale("kubectl")]),
+        None,
+        "helm still owns the number if kubectl sets the same number"
+    );
+    assert_eq!(
+        change(&open, &[loser(), scale("kubectl")]),
+        None,
+        "osdpl ignores a new number of replicas that the manifest does not set"
+    );
     assert_eq!(change(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
     assert_eq!(change(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));
 }
@@ -212,5 +224,9 @@ fn lists_the_expected_objects_of_a_manifest() {
             .map(|(name, namespace)| (name.to_owned(), namespace.to_owned(), fields))
     };
     assert_eq!(expected_objects(true), expected(2));
-    assert_eq!(expected_objects(false), expected(1), "client-side apply may drop fields silently");
+    assert_eq!(
+        expected_objects(false),
+        expected(1),
+        "after client-side apply, osdpl expects only fields that the API server always keeps"
+    );
 }

@@ -1,4 +1,4 @@
-//! Reads from the `managedFields` of an object who wrote to it, and which fields were removed.
+//! Finds out from the `managedFields` of an object who wrote to the object, and which fields someone removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// The name of helm as a writer in `managedFields`. helm 3 and 4 set this name even if the program file has another one
-/// (`kube.ManagedFieldsManager`).
+/// The name under which `managedFields` lists helm. helm 3 and 4 use this name even if the program file has another
+/// name (`kube.ManagedFieldsManager`).
 const HELM_MANAGER: &str = "helm";
 
-/// The maximum number of fields that a message about drift names.
+/// The maximum number of changed fields that a message about drift lists.
 const SHOWN: usize = 3;
 
-/// One entry of an object's `managedFields`.
+/// One entry of an object's `managedFields`: a writer with its fields and the time of its last write.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Entry {
@@ -27,12 +27,13 @@ pub struct Entry {
     fields_v1: OwnedFields,
 }
 
-/// The writers whose changes do not count as drift, and the fields in which changes do not.
+/// Changes that osdpl does not report as drift: all changes by some writers, and changes of some fields by any writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToleratedChanges {
-    /// The names of tolerated writers, as in `managedFields`.
+    /// The names of the writers, as in `managedFields`, whose changes osdpl tolerates.
     pub managers: BTreeSet<String>,
-    /// The paths of tolerated fields, as in `values/drift.yaml`; all fields below such a path are tolerated, too.
+    /// The paths of the fields, as in `values/drift.yaml`, whose changes osdpl tolerates; changes of fields below these
+    /// fields are also tolerated.
     pub fields: BTreeSet<String>,
 }
 
@@ -43,7 +44,7 @@ impl ToleratedChanges {
     }
 }
 
-/// A write to an object by a writer that is neither helm nor tolerated.
+/// A write to an object by a foreign writer: neither helm nor a tolerated writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignWrite {
     /// The name of the writer as in `managedFields`, such as `kubectl-edit`.
@@ -54,16 +55,17 @@ pub struct ForeignWrite {
     pub fields: String,
 }
 
-/// What the `managedFields` of an object tell about its writers.
+/// The information about the writers of an object that osdpl takes from its `managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterTrace {
-    /// The time of helm's last change of the object. A helm operation that does not change the object leaves this time
-    /// as it is.
+    /// The time when helm last changed the object. A helm operation that does not change the object does not change
+    /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. A foreign writer counts as an owner
+    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a foreign writer
     /// only if `managedFields` has the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by a writer that is neither helm nor tolerated; a write without a time only if none has one.
+    /// The newest write by a writer that is neither helm nor tolerated. A write with a time counts as newer than a
+    /// write without a time.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
@@ -80,10 +82,10 @@ impl WriterTrace {
     }
 }
 
-/// Counts the owners of each field of an object.
+/// Counts the writers that own each field of an object.
 ///
-/// A foreign writer with a time counts as an owner, because osdpl must not report its fields as removed: either osdpl
-/// reports the write itself, or a later helm operation accepted it.
+/// The number includes a foreign writer if its write has a time, because osdpl must not report this writer's fields as
+/// removed: either osdpl reports the write itself, or a later helm operation accepted it.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -98,11 +100,10 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that the manifest sets and that have fewer owners than expected, because someone removed
-    /// them.
+    /// Returns the fields that someone removed: the manifest sets them, but they have fewer owners than expected.
     ///
-    /// A field also has an owner if a list or map around it has one, because the API server tracks an atomic list or
-    /// map as one field.
+    /// A field also counts as owned if a writer owns the list or map around it, because the API server tracks an atomic
+    /// list or map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
@@ -117,8 +118,10 @@ impl WriterTrace {
     }
 }
 
-/// Returns the path that osdpl reports for a removed field: if all fields around it were removed, too, the path of
-/// their common parent, so that osdpl reports them once.
+/// Returns the path that osdpl reports for a removed field.
+///
+/// If someone removed all fields of the map or list around this field, the result is the path of the map or list, so
+/// that osdpl reports all these fields once.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -146,7 +149,7 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
     })
 }
 
-/// Formats the first fields and the number of further ones: `a, b, c and 2 more`.
+/// Formats the first few paths, and the number of all other fields: `a, b, c and 2 more`.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use osdpl_values::Values;
 
-/// The service types, such as `compute`, for which Keystone's service catalogue lists an endpoint.
+/// The types of the OpenStack services, such as `compute`, for which Keystone's service catalogue contains an endpoint.
 pub type Types = BTreeSet<String>;
 
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
@@ -22,7 +22,7 @@ pub struct Login {
     password: String,
 }
 
-/// Shows the name and domain of the user, but not the password.
+/// Formats the name and the domain of the user for debug output, but not the password.
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} of {}", self.user, self.user_domain)
@@ -30,8 +30,10 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Returns the administrator's credentials from the values of Keystone's release (`endpoints.identity.auth.admin`).
-    /// Upstream's defaults replace missing names; without a password it returns `None`.
+    /// Returns the credentials of the cloud's administrator from the values of Keystone's release; `None` if these
+    /// values contain no password.
+    ///
+    /// The values are at `endpoints.identity.auth.admin`. Upstream's defaults replace missing names.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
@@ -46,7 +48,8 @@ impl Login {
         })
     }
 
-    /// Returns the body of the request for a token (`POST /v3/auth/tokens`); it contains the password.
+    /// Returns the body of the request with which osdpl gets a token from Keystone (`POST /v3/auth/tokens`). The body
+    /// contains the password.
     pub fn body(&self) -> Vec<u8> {
         let Self { user, user_domain, project, project_domain, password } = self;
         let user = json!({"name": user, "domain": {"name": user_domain}, "password": password});
@@ -56,12 +59,12 @@ impl Login {
     }
 }
 
-/// A token of Keystone, which osdpl must never log.
+/// A token from Keystone with which osdpl sends requests to OpenStack APIs. osdpl must never log a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Returns a token with this secret text.
+    /// Creates a token from its secret text, as Keystone sent it.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -72,7 +75,7 @@ impl Token {
     }
 }
 
-/// Shows the word `token` instead of the secret text.
+/// Formats a token as the word `token` for debug output, so that logs do not contain the secret text.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("token")
@@ -92,8 +95,10 @@ pub(super) fn is_version(body: &[u8]) -> bool {
     serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
 }
 
-/// Returns the service types that have an endpoint, from the body of Keystone's response to a request for a token;
-/// `None` if the body is invalid.
+/// Returns the types of the services that have an endpoint in Keystone's service catalogue; `None` if `body` is
+/// invalid.
+///
+/// `body` is the body of Keystone's response to a request for a token.
 pub fn service_types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {

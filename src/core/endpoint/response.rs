@@ -1,8 +1,8 @@
-//! Determines from the response of a probed API whether the API works.
+//! Determines whether an API works, from the API's response to a probe.
 
 use super::{Target, Token, keystone};
 
-/// What happened after a probed API had accepted the connection.
+/// What happened after an API had accepted the connection of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.
@@ -11,21 +11,22 @@ pub enum ProbeResponse {
         code: u16,
         /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body of the response, of which the probe reads only up to a maximum size.
+        /// The body of the response; the probe reads it only up to a maximum size.
         body: Vec<u8>,
-        /// The token from the response header, if Keystone sent one.
+        /// The token from a response header; `None` unless Keystone sent a token.
         token: Option<Token>,
     },
     /// The API sent no response within this number of seconds.
     Silence(u64),
     /// The operator does not trust the API's certificate, for this reason.
     Certificate(String),
-    /// The response is not HTTP, is not TLS although osdpl expects TLS, or ended early; with the error.
+    /// The API sent a response that is not HTTP, used no TLS although osdpl expects TLS, or closed the connection
+    /// early. The text is the error.
     Broken(String),
 }
 
 impl ProbeResponse {
-    /// Returns what is wrong with the response; `None` if its status code is one of `accept`.
+    /// Returns why this response is bad; `None` if its status code is one of the codes `accept`.
     pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,
@@ -37,7 +38,7 @@ impl ProbeResponse {
     }
 }
 
-/// Returns what is wrong with the response of a probed API, in one line; `None` if the API responded as expected.
+/// Returns in one line why the response of a probed API is bad; `None` if the API responded as expected.
 pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
     let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {

@@ -1,4 +1,4 @@
-//! Determines the OpenStack APIs that the operator probes, and their URLs.
+//! Determines which OpenStack APIs the operator probes, and the URL of each API.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// The DNS domain of the cluster if the release's values set none at `endpoints.cluster_domain_suffix`; upstream's
-/// default.
+/// The DNS domain of the Kubernetes cluster, unless the release's values set another one at
+/// `endpoints.cluster_domain_suffix`. It is upstream's default.
 const SUFFIX: &str = "cluster.local";
 
-/// An API that the operator probes.
+/// An OpenStack API that the operator probes, and what it expects of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The label `application` of the component that serves the API.
@@ -28,25 +28,25 @@ pub struct Target {
     pub url: Url,
     /// The HTTP status codes with which a healthy API may respond.
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone, whose response must describe version 3 of its API.
+    /// Whether the API is Keystone's. Its response must describe version 3 of the API.
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
-    /// Whether Keystone's service catalogue must list the API. It must as soon as helm has deployed the release,
+    /// Whether Keystone's service catalogue must contain the API: true as soon as helm has deployed the release,
     /// because the Jobs that register the API have then completed.
     pub registered: bool,
-    /// The credentials with which osdpl requests a token; only for Keystone's own API, once helm has deployed
-    /// Keystone's release.
+    /// The credentials with which osdpl gets a token from Keystone; `None` for all APIs but Keystone's, and before helm
+    /// has deployed Keystone's release.
     pub login: Option<Login>,
-    /// The generation and the number of ready pods of each workload of the API. osdpl probes the API again when they
-    /// change.
+    /// The generation and the number of ready pods of each workload of the API. If one of these numbers changes, osdpl
+    /// probes the API again.
     pub state: Vec<(i64, i32)>,
 }
 
-/// The URL of an API.
+/// The URL of an OpenStack API, in the parts that osdpl needs to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Whether the scheme is https.
+    /// Whether the scheme of the URL is https, not http.
     pub tls: bool,
     /// The host name of the URL.
     pub host: String,
@@ -63,7 +63,8 @@ impl fmt::Display for Url {
     }
 }
 
-/// Returns the APIs to probe, by release: those whose workloads are available.
+/// Returns the API that the operator probes for each release. The result contains only APIs whose workloads are
+/// available.
 pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
@@ -89,8 +90,8 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
     }
 }
 
-/// Returns the generation and the number of ready pods of each workload of a component; `None` unless all workloads are
-/// available.
+/// Returns the generation and the number of ready pods of each workload of a component; `None` if a workload is not
+/// available, or if the component has no workload.
 fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option<Vec<(i64, i32)>> {
     let own = |w: &&Workload| w.namespace == key.namespace && w.release == key.name && w.component == *component;
     let own: Vec<&Workload> =
@@ -99,8 +100,10 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// Returns the URL of an API's internal endpoint: from the release's values; what they do not set, from the catalogue
-/// and upstream's defaults.
+/// Returns the URL of an API's internal endpoint.
+///
+/// osdpl takes each part of the URL from the release's values or, if the values do not set it, from the catalogue and
+/// upstream's defaults.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
@@ -122,8 +125,8 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// Returns the value of an endpoint's setting for the internal endpoint. In upstream's charts such a setting is a
-/// single value, or a map with the keys `internal` and `default`.
+/// Returns the value of a setting that applies to the internal endpoint of an API. In upstream's charts a setting of
+/// endpoints is a single value, or a map with a value for each of the endpoints, such as `internal`, and for `default`.
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

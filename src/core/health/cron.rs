@@ -1,4 +1,4 @@
-//! Determines the health of a CronJob: whether its last run succeeded.
+//! Determines the health of a CronJob, mainly from the result of its last run.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind in the owner reference of a Job that a CronJob created.
+/// The `kind` in an owner reference by which osdpl recognizes a Job that a CronJob created.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -44,8 +44,10 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// Returns the `CronJob` if it belongs to a helm release, according to helm's annotation, or to upstream's label
-/// `release_group` on the CronJob or its pod template.
+/// Returns what osdpl needs of a `CronJob`; `None` if the `CronJob` belongs to no helm release.
+///
+/// osdpl finds the release by helm's annotation, or by upstream's label `release_group` on the `CronJob` or its pod
+/// template.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedCronJob> {
     let template = &spec.job_template.spec.template;
     let annotated =
@@ -68,7 +70,8 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
     })
 }
 
-/// Returns the Job as a run of a `CronJob`; `None` if no `CronJob` created it or if it is being deleted.
+/// Returns the run of a `CronJob` that a Job represents; `None` if no `CronJob` created the Job, or if the Job is being
+/// deleted.
 pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
     if metadata.deletion_timestamp.is_some() {
@@ -78,7 +81,7 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
-/// Returns the newest finished run of a `CronJob`; `runs` are the `CronJob`'s Jobs by name.
+/// Returns the newest run of a `CronJob` that has finished. `runs` are the `CronJob`'s Jobs by name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -91,13 +94,13 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, with the name of the Job that shows it; `None` if the `CronJob` is suspended or
-/// its last run succeeded.
+/// Returns the problem of a `CronJob`, with the name of the Job that shows this problem; `None` if the `CronJob` is
+/// suspended or its last run succeeded.
 ///
-/// `runs` are the `CronJob`'s Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished
-/// run decides, so osdpl reports a failure until a later run succeeds. If no Job is left (`failedJobsHistoryLimit: 0`),
-/// the time of the last success in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`,
-/// `syncCronJob`).
+/// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue. The
+/// newest finished run decides, so osdpl reports a failure until a later run succeeds. If Kubernetes keeps no Jobs
+/// (`failedJobsHistoryLimit: 0`), the time of the last success in the `CronJob`'s status decides (Kubernetes:
+/// `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,
@@ -123,7 +126,8 @@ pub fn trouble<'a>(
     Some((format!("its last run, started at {scheduled:.0}, did not succeed"), None))
 }
 
-/// Returns the health of a `CronJob`. A failing `CronJob` is only degraded, because no other object waits for it.
+/// Returns the health of a `CronJob`. If its runs fail, the `CronJob` is degraded, not unhealthy, because no other
+/// object waits for a `CronJob`.
 pub fn assess(cron: &ObservedCronJob) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
         Some(trouble) => (ComponentHealth::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
@@ -164,7 +168,7 @@ mod tests {
         let annotated = json!({"name": "c", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}});
         for (metadata, spec, expected) in [
             (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
-            // Most CronJobs of upstream, such as nova-cell-setup, have the labels only in their pod template.
+            // Most of upstream's CronJobs, such as nova-cell-setup, have the labels only in their pod template.
             (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
             (annotated.clone(), pods, Some("keystone nova/cell-setup")),
             (annotated, json!({}), Some("keystone keystone/c")),

@@ -9,8 +9,8 @@ use super::workload::{Condition, Template};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
-/// Upstream's label with the name of the release, by which osdpl finds the release of a hook: helm adds no annotation
-/// to hooks.
+/// Upstream's label with the name of the release. osdpl needs this label to find the release of a hook, because helm
+/// adds its annotation to no hook.
 pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.
@@ -29,7 +29,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Returns whether the Job runs, completed or failed.
+    /// Returns the state of the Job: it runs, is complete or has failed.
     pub(super) fn end(&self) -> RunState {
         match condition(self, "Failed") {
             _ if condition(self, "Complete").is_some() => RunState::Complete,
@@ -38,18 +38,18 @@ impl Status {
         }
     }
 
-    /// Returns the time when the Job completed or failed; `None` while it runs.
+    /// Returns the time when the Job completed or failed; `None` while the Job runs.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)
     }
 }
 
-/// Returns the Job if it belongs to a helm release, according to helm's annotation, or to upstream's label
-/// [`RELEASE_GROUP`] on the Job or its pod template.
+/// Returns what osdpl needs of a Job; `None` if the Job belongs to no helm release, if a `CronJob` created it, or if it
+/// is being deleted.
 ///
-/// Jobs of a `CronJob` are left out, because they belong to no revision of the release. So are Jobs that are being
-/// deleted.
+/// osdpl finds the release by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on the Job or its pod
+/// template. A `CronJob`'s Jobs belong to no revision of the release.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {

@@ -1,4 +1,4 @@
-//! Determines whether a node is ready, and how long it may be missing before it counts as lost.
+//! Determines whether a node is ready, and how long osdpl waits for a missing node before the node counts as lost.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::workload::Condition;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// The networks from which Kubernetes assigns addresses to the node's pods.
+    /// The networks from which the pods on the node get their addresses.
     #[serde(rename = "podCIDRs")]
     pub pod_networks: Vec<String>,
 }
@@ -23,18 +23,19 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// Whether a node is ready.
+/// Whether a node is ready; if not, since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.
     Ready,
-    /// The node's kubelet reports that it is not ready, or does not respond; since this time, if the time is known.
+    /// The node's kubelet reports that the node is not ready, or the kubelet does not respond. The value is the time
+    /// since when this is so; `None` if the time is unknown.
     Missing(Option<Timestamp>),
 }
 
 impl Status {
-    /// Returns the readiness according to the condition `Ready`, which the node controller sets to `Unknown` if the
-    /// kubelet is silent.
+    /// Returns whether the node is ready, from its condition `Ready`. The node controller sets this condition to
+    /// `Unknown` if the kubelet does not respond.
     pub fn readiness(&self) -> Readiness {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Readiness::Ready,
@@ -45,13 +46,14 @@ impl Status {
 }
 
 impl Readiness {
-    /// Returns how much longer osdpl waits before a missing node counts as lost; `None` if the node is ready or counts
-    /// as lost.
+    /// Returns how much longer osdpl waits until a missing node counts as lost; `None` if the node is ready or counts
+    /// as lost already.
     ///
-    /// Without this wait osdpl would report every restart of a kubelet, which takes only seconds.
+    /// osdpl waits because a restart of the kubelet takes only seconds and is no problem.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // If clocks differ, the condition's time may be in the future. That must not make the grace period longer.
+        // The time of the condition may be in the future, because the clocks of two hosts may differ. The grace period
+        // must not become longer than `grace` because of this difference.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

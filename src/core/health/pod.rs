@@ -1,6 +1,6 @@
-//! Determines why pods are not ready, and which workload or Job owns them.
+//! Determines why a pod is not ready, and which workload or Job owns the pod.
 //!
-//! Messages leave out what changes while a failure repeats: restart counts, back-off times and the kubelet's
+//! Messages do not contain what changes while a failure repeats: restart counts, back-off times and the kubelet's
 //! alternating reasons. So a repeated failure does not change the status.
 
 mod cause;
@@ -22,7 +22,7 @@ use crate::observed::Issue;
 /// The pod label with the hash of the pod's template. The name of the pod's `ReplicaSet` ends with this hash.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// A pod that is not ready.
+/// A pod that is not ready, with the information that explains why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadyPod {
     /// The pod's name.
@@ -31,27 +31,28 @@ pub struct UnreadyPod {
     pub uid: String,
     /// The workload or Job that owns the pod.
     pub owner: Owner,
-    /// Why the pod is not ready, if known.
+    /// Why the pod is not ready; `None` if osdpl does not know the cause.
     pub cause: Option<Cause>,
     /// Whether the pod was ready at some time after its running containers had started.
     pub was_ready: bool,
-    /// The node of the pod; `None` before it is scheduled.
+    /// The name of the pod's node; `None` until the scheduler has chosen a node.
     pub node: Option<String>,
-    /// What the pod needs to start, according to its template. Pods with equal requirements share one copy in memory.
+    /// The objects that the pod needs to start, according to its template. Pods with equal requirements share one copy
+    /// in memory.
     pub requirements: Arc<Requirements>,
-    /// The volume claims that the pod mounts, because an unbound claim may be the reason why it is not scheduled; empty
-    /// once the pod has a node.
+    /// The names of the volume claims that the pod mounts; empty once the pod has a node. An unbound claim may be the
+    /// reason why the scheduler has not chosen a node.
     pub claims: Vec<String>,
 }
 
-/// What a pod that is not ready needs to start, according to its template.
+/// The objects that a pod needs to start, according to its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The dependencies for which the pod's running init container waits. The pod's status does not show which of them
-    /// is missing.
+    /// The objects that the pod's running init container waits for. The pod's status does not show which of these
+    /// objects is missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that the pod mounts, because a missing one may be the reason why Kubernetes can't
-    /// create the pod's containers; empty unless the containers are being created.
+    /// The Secrets and ConfigMaps that the pod mounts; empty unless Kubernetes is creating the pod's containers. A
+    /// missing Secret or ConfigMap may be the reason why Kubernetes can't create them.
     pub mounts: Vec<Mount>,
 }
 
@@ -80,7 +81,7 @@ pub enum MountKind {
     ConfigMap,
 }
 
-/// The workload or Job that owns a pod, in the pod's namespace.
+/// The workload or Job that owns a pod. It is in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The kind of the owner.
@@ -89,10 +90,10 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The kinds of objects that own pods.
+/// The kinds of the objects, workloads and Jobs, that osdpl recognizes as owners of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
-    /// A Deployment (`apps/v1`); it owns the pod through a `ReplicaSet`.
+    /// A Deployment (`apps/v1`), which owns the pod through a `ReplicaSet`.
     Deployment,
     /// A `StatefulSet` (`apps/v1`).
     StatefulSet,
@@ -102,45 +103,46 @@ pub enum OwnerKind {
     Job,
 }
 
-/// Why a pod is not ready, with the severity of the cause.
+/// The cause why a pod is not ready, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// How severe the cause is.
+    /// How severe the cause is; of several pods, osdpl reports the most severe cause.
     pub severity: Severity,
     /// The cause in one line, without the pod's name.
     pub message: String,
-    /// The container that fails, if any; its log may contain the reason.
+    /// The container that fails; its log may contain the reason. `None` if the cause is not a failing container.
     pub failing: Option<FailedContainer>,
 }
 
-/// How severe the cause of an unready pod is, in ascending order.
+/// How severe the cause is because of which a pod is not ready, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.
     Terminating,
-    /// The pod's containers are being created.
+    /// Kubernetes is mounting the pod's volumes or creating its containers.
     Starting,
-    /// The pod was ready and is no longer.
+    /// The pod was ready before, but is not ready any more.
     Lost,
     /// The pod waits for another object, such as a volume or a dependency of its init container.
     Waiting,
-    /// The pod cannot recover without help.
+    /// The pod cannot recover unless a person fixes the cause.
     Stuck,
 }
 
-/// A container that failed.
+/// A container that failed, with the information that osdpl needs to find the log of the failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailedContainer {
     /// The name of the container.
     pub container: String,
     /// The number of restarts of the container. Together with the pod's uid it identifies one failure.
     pub restarts: i32,
-    /// Whether the container runs again, so that the log of its previous run shows the failure.
+    /// Whether the container runs again. The log of its previous run then contains the failure.
     pub previous: bool,
 }
 
 impl UnreadyPod {
-    /// Returns why this pod is not ready, in a message that begins with its name; `None` if osdpl does not know why.
+    /// Returns the reason why the pod is not ready, in a message that begins with the pod's name; `None` if osdpl does
+    /// not know the reason.
     pub fn trouble(&self) -> Option<Issue> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);
@@ -148,7 +150,8 @@ impl UnreadyPod {
     }
 }
 
-/// Returns the pod and why it is not ready; `None` if it is ready or has succeeded, or if no workload or Job owns it.
+/// Returns a pod that is not ready, with the cause; `None` if the pod is ready or has succeeded, or if no workload or
+/// Job owns it.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
@@ -176,8 +179,8 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
         "StatefulSet" => (OwnerKind::StatefulSet, controller.name.as_str()),
         "DaemonSet" => (OwnerKind::DaemonSet, controller.name.as_str()),
         "Job" => (OwnerKind::Job, controller.name.as_str()),
-        // The name of a ReplicaSet is `<deployment>-<hash>`, so osdpl needs no watch on ReplicaSets to find the
-        // Deployment.
+        // The name of a ReplicaSet is `<deployment>-<hash>`, and the pod has a label with the hash. So osdpl finds the
+        // Deployment without a watch on ReplicaSets.
         "ReplicaSet" => {
             let hash = metadata.labels.as_ref()?.get(TEMPLATE_HASH)?;
             (OwnerKind::Deployment, controller.name.strip_suffix(hash.as_str())?.strip_suffix('-')?)

@@ -1,32 +1,33 @@
-//! Formats the errors of controllers that cannot create pods, such as those of a ReplicaSet.
+//! Formats the error of a controller, such as a ReplicaSet's, that can't create pods.
 
 use super::workload::Condition;
 
 /// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The maximum length in characters of a message from Kubernetes; osdpl cuts off the rest.
+/// The maximum number of characters of a message from Kubernetes that osdpl shows; osdpl cuts off the rest.
 const MESSAGE_MAX: usize = 240;
 
-/// Returns why Kubernetes can't create a Deployment's pods; `None` if the Deployment's conditions report no such error.
+/// Returns the reason why Kubernetes can't create the pods of a Deployment; `None` if the Deployment's conditions
+/// contain no such error.
 pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;
     Some(describe_creation_error(&failure.message))
 }
 
-/// Formats the API server's error for a pod that a controller can't create: `no pod can be created: forbidden: exceeded
-/// quota: …`.
+/// Formats the error that the API server returned to a controller for a new pod: `no pod can be created: forbidden:
+/// exceeded quota: …`.
 ///
-/// The result does not contain the name of the pod and the text before it. The name differs in each attempt, so with
-/// the name the message would change each time.
+/// The result contains neither the pod's name nor the text before the name. Each attempt has another pod name, so with
+/// the name the message would change at each attempt.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Returns a text as one line, without what exceeds the maximum length.
+/// Returns a text as one line, without the part that exceeds the maximum length of a message.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

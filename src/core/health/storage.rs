@@ -1,4 +1,4 @@
-//! Reads from volume claims and StorageClasses the fields that osdpl needs.
+//! Reads the fields of volume claims and StorageClasses that osdpl needs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::job::RELEASE_GROUP;
 use crate::observed::{Claim, ClaimPhase, Class};
 use crate::release::{self, ReleaseKey};
 
-/// The annotation that marks the default StorageClass (Kubernetes: `pkg/apis/storage/util`).
+/// The annotation with which an administrator marks the default StorageClass (Kubernetes: `pkg/apis/storage/util`).
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// The fields of a volume claim's `spec` that osdpl reads.
@@ -37,7 +37,7 @@ pub struct Status {
     phase: String,
 }
 
-/// Returns the volume claim, unless it is bound and belongs to no helm release.
+/// Returns what osdpl needs of a volume claim; `None` if the claim has a volume and belongs to no helm release.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
@@ -54,7 +54,7 @@ pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Clai
     Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
 }
 
-/// Returns the StorageClass with its provisioner, and whether it is the default class.
+/// Returns the name and provisioner of a StorageClass, and whether it is the default StorageClass.
 pub fn class(metadata: &ObjectMeta, provisioner: &str) -> Option<Class> {
     let marked = metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CLASS));
     let is_default = marked.is_some_and(|value| value == "true");

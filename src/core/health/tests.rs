@@ -35,7 +35,7 @@ fn trouble(stuck: bool) -> Issue {
     Issue { stuck, message: "neutron-server-x: why".into() }
 }
 
-/// Returns a `DaemonSet` on this number of nodes.
+/// Returns a healthy `DaemonSet` with a pod on each of this number of nodes.
 fn on_nodes(nodes: i32) -> Workload {
     with(|workload| {
         workload.kind = WorkloadKind::DaemonSet;

@@ -1,4 +1,4 @@
-//! Reads from a Deployment, `StatefulSet` or `DaemonSet` the fields on which its health depends.
+//! Reads the fields of a Deployment, `StatefulSet` or `DaemonSet` on which its health depends.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason of a Deployment's condition `Progressing` after a complete rollout of the newest template. Kubernetes
-/// keeps this reason when pods are lost later (`deploymentutil.NewRSAvailableReason`).
+/// The reason that Kubernetes gives in a Deployment's condition `Progressing` after a complete rollout of the newest
+/// template. The reason stays if pods fail later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
 /// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
@@ -20,11 +20,11 @@ const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 pub struct Spec {
     replicas: Option<i32>,
     update_strategy: Strategy,
-    /// The template of the workload's pods.
+    /// The template from which Kubernetes creates the workload's pods.
     pub template: Template,
 }
 
-/// The update strategy of a workload.
+/// The strategy by which Kubernetes replaces a workload's pods after a change.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Strategy {
@@ -39,7 +39,7 @@ struct RollingUpdate {
     partition: Option<i32>,
 }
 
-/// The template of a workload's or Job's pods.
+/// The template from which Kubernetes creates the pods of a workload or Job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Template {
@@ -83,19 +83,19 @@ pub struct Condition {
     pub kind: String,
     /// The status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
-    /// The reason of the condition's status, in CamelCase.
+    /// The reason why the condition has this status, in `CamelCase`.
     pub reason: String,
-    /// The reason of the condition's status, as text for people.
+    /// The reason why the condition has this status, as text for people.
     pub message: String,
     /// The time when the condition's status last changed.
     #[serde(rename = "lastTransitionTime")]
     pub since: Option<Time>,
 }
 
-/// Returns the workload if it belongs to a helm release, according to helm's annotation.
+/// Returns what osdpl needs of a workload; `None` if the workload has no annotation of a helm release.
 ///
-/// Its `trouble` only says that Kubernetes can't create the pods of a Deployment; the operator later adds the problems
-/// of the pods.
+/// The `trouble` of the result contains only the error of a Deployment whose pods Kubernetes can't create. The operator
+/// later adds the problems of the pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -114,8 +114,8 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         on_delete: on_delete(kind, metadata, spec, status),
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
-            // A `StatefulSet` has one pod per name and a `DaemonSet` one per node, so the field `updated` already tells
-            // how many of their pods are outdated.
+            // Only a Deployment can run outdated pods in addition to its desired number of new pods. For a StatefulSet
+            // or DaemonSet, the number of outdated pods follows from `updated`.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
@@ -128,7 +128,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
 
 fn desired(kind: WorkloadKind, spec: &Spec, status: &Status) -> i32 {
     match kind {
-        // Kubernetes defaults to one replica.
+        // Without `replicas`, Kubernetes runs one pod.
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => spec.replicas.unwrap_or(1),
         WorkloadKind::DaemonSet => status.desired_number_scheduled,
     }
@@ -143,8 +143,8 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
         WorkloadKind::Deployment => status.updated_replicas,
         WorkloadKind::DaemonSet => status.updated_number_scheduled,
         WorkloadKind::StatefulSet => {
-            // Kubernetes keeps pods below the partition at the older template on purpose, so they do not count as
-            // outdated.
+            // Kubernetes keeps the older template on purpose for pods whose number is below the partition. These pods
+            // do not count as outdated.
             let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }
@@ -155,7 +155,7 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // The DaemonSet controller counts the pods of the newest template also with the strategy `OnDelete` (Kubernetes:
+    // Kubernetes counts the pods of the newest template also with the strategy `OnDelete` (Kubernetes:
     // `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
@@ -166,8 +166,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component of a workload: from its labels, else from those of its pods, else from the names of the
-/// release and the workload. Upstream omits the labels on some objects.
+/// Returns the component of a workload, from the labels of the workload or, if upstream omits these labels, from the
+/// labels of its pods. Without any labels, the component has the names of the release and the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
@@ -184,7 +184,7 @@ impl Template {
         labels.join(",")
     }
 
-    /// Returns the labels of the pods made from this template.
+    /// Returns the labels of the pods that Kubernetes creates from this template.
     pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
         self.metadata.labels.as_ref()
     }
@@ -219,7 +219,7 @@ mod tests {
         let partitioned = |partition| json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
         for (kind, spec, status, (desired, ready, updated, outdated)) in [
             (Deployment, json!({"replicas": 2}), rolling.clone(), (2, 2, 2, 1)),
-            // One replica is the default, and the controller has not written a status yet.
+            // `replicas` is 1 by default, and the controller has not written a status yet.
             (Deployment, json!({}), json!({}), (1, 0, 0, 0)),
             (Deployment, json!({"replicas": 0}), json!({}), (0, 0, 0, 0)),
             (StatefulSet, json!({"replicas": 3}), rolling.clone(), (3, 2, 2, 0)),

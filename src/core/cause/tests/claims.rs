@@ -37,7 +37,7 @@ fn reports_missing_default_class() {
     let fixture = Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", None, "Pending");
     let (cause, stuck) =
         fixture.class("disks").unschedulable("StatefulSet", "server", &["data-server-0"], UNBOUND).workload_cause();
-    assert!(stuck && cause.contains("it names no StorageClass, and there is no default one"), "{cause}");
+    assert!(stuck && cause.contains("it names no StorageClass, and no StorageClass is the default"), "{cause}");
 }
 
 #[test]

@@ -4,24 +4,26 @@ use serde_json::Value;
 
 use super::super::{NotReady, is_uuid};
 
-/// The status of a `CephCluster` (`ClusterStatus` in Rook's `ceph.rook.io/v1`).
+/// The fields of the status of a `CephCluster` that osdpl reads (`ClusterStatus` in Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
     /// The namespace and name of the `CephCluster`: `namespace/name`.
     pub path: String,
-    /// `status.phase`: `Ready`, or `Connected` for a Ceph that Rook does not run; empty before Rook's first reconcile.
+    /// The value of `status.phase`: `Ready`, or `Connected` for a Ceph that Rook does not run; empty before Rook's
+    /// first reconcile.
     pub phase: String,
-    /// `status.message`: what Rook is doing.
+    /// The value of `status.message`, which says what Rook is doing.
     pub message: String,
-    /// `status.ceph.health`: `HEALTH_OK`, `HEALTH_WARN` or `HEALTH_ERR`; empty until Ceph has responded to Rook.
+    /// The value of `status.ceph.health`: `HEALTH_OK`, `HEALTH_WARN` or `HEALTH_ERR`; empty until Ceph has responded to
+    /// Rook.
     pub health: String,
-    /// `status.ceph.fsid`, the cluster's UUID in lower case; `None` until Rook reports it.
+    /// The value of `status.ceph.fsid`, the cluster's UUID, in lower case; `None` until Rook reports it.
     pub fsid: Option<String>,
 }
 
 impl Cluster {
-    /// Reads the status of a `CephCluster` from the object. A missing field becomes an empty text, a missing fsid
-    /// `None`.
+    /// Reads the status from the object of a `CephCluster`. A missing field becomes an empty string, and a missing fsid
+    /// becomes `None`.
     pub fn from_object(namespace: &str, name: &str, object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
@@ -34,8 +36,9 @@ impl Cluster {
         }
     }
 
-    /// Returns the problem that the status shows; `None` if there is none. Settings that osdpl can read from Rook are
-    /// valid despite the problem.
+    /// Returns the problem that the status of the `CephCluster` shows; `None` if it shows no problem.
+    ///
+    /// Settings that osdpl can read from Rook are valid even if there is a problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
@@ -51,10 +54,11 @@ impl Cluster {
     }
 }
 
-/// Returns the `CephCluster` of a namespace, with its fsid. Rook supports only one cluster per namespace.
+/// Returns the only `CephCluster` of a namespace, with its fsid. Rook supports only one `CephCluster` in a namespace.
 ///
 /// # Errors
-/// If the clusters can't be read, if there is none, or if Rook does not report the fsid yet.
+/// Returns an error if osdpl can't read the `CephCluster`s of the namespace, if there is none, or if Rook does not
+/// report the fsid yet.
 pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
     let clusters = clusters.map_err(NotReady::Rook)?;
     let none = || {

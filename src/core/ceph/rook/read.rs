@@ -1,4 +1,4 @@
-//! Reads the keys of users and the addresses of monitors from Rook's objects.
+//! Reads the keys of Ceph users and the addresses of monitors from Rook's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,18 @@ use super::super::{Admin, Ceph, CephxKey, Consumer, Layout, Monitors, NotReady, 
 use super::cluster::{Cluster, only};
 use super::{ENDPOINTS, MONITORS, RookSettings, user};
 
-/// The data of a `ConfigMap` or Secret.
+/// The data of a `ConfigMap` or Secret, by key.
 type Data = BTreeMap<String, Vec<u8>>;
 
 impl RookSettings {
-    /// Reads the settings of a Ceph from Rook's objects.
+    /// Reads the settings of the Ceph that Rook runs from Rook's objects.
     ///
     /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of an object by its name, or the
-    /// reason why the object can't be read. The objects are [`ENDPOINTS`] and either the Secret of each user or, if the
-    /// charts get the key of `client.admin`, [`MONITORS`].
+    /// reason why osdpl can't read the object. This method asks `data` for [`ENDPOINTS`] and either for the Secret of
+    /// each user or, if the charts get the key of `client.admin`, for [`MONITORS`].
     ///
-    /// Returns the settings, or the reason why they are not ready or malformed, and the `CephCluster` if it is known.
+    /// Returns first the settings, or the reason why Rook's objects do not contain valid settings yet; then the
+    /// `CephCluster` if osdpl could read it with its fsid.
     pub fn read(
         &self,
         consumers: &BTreeSet<Consumer>,
@@ -103,7 +104,7 @@ fn text(data: &Data, key: &str) -> Result<String, ValueError> {
     std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| ValueError::NotText)
 }
 
-/// Removes the monitors' names from Rook's notation `a=10.0.0.1:6789,b=10.0.0.2:6789`.
+/// Returns the addresses without the monitors' names from Rook's notation `a=10.0.0.1:6789,b=10.0.0.2:6789`.
 fn addresses(text: &str) -> String {
     let address = |entry: &str| entry.split_once('=').map_or(entry, |(_, address)| address).to_owned();
     text.split(',').map(address).collect::<Vec<_>>().join(",")

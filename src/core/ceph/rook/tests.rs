@@ -39,15 +39,15 @@ fn users_have_minimal_capabilities() {
     assert_eq!(mgr, "profile rbd pool=volumes, profile rbd pool=vms");
 }
 
-/// Returns a `CephCluster` with this phase and health.
+/// Returns the status of a `CephCluster` with this phase and health.
 fn cluster(phase: &str, health: &str) -> Cluster {
     let fsid = "6D2A1B7E-0c8f-4a53-9d61-1f6f0f1d2c3b";
     let status = json!({"phase": phase, "message": "Configuring Ceph Mons", "ceph": {"health": health, "fsid": fsid}});
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from Rook's objects. `change` names an object that does not exist (`None`) or that contains only
-/// this key and value.
+/// Reads the settings from example objects of Rook. `change` names one object, and its only key and value; with `None`
+/// instead of key and value, the object does not exist.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -109,7 +109,7 @@ fn reports_missing_and_unhealthy_clusters() {
     assert!(trouble("", "").unwrap().contains("is not reconciled yet"));
 }
 
-/// Returns settings with which the charts get the key of `client.admin`.
+/// Returns settings for Rook with which osdpl gives the charts the key of `client.admin`.
 fn with_admin() -> RookSettings {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
     RookSettings::from_feature(&json!({"mode": "rook", "rook": feature})).unwrap()
@@ -129,7 +129,10 @@ fn reads_the_admin_key_only_on_request() {
         (&json!("glance"), &json!("images"), &json!(2))
     );
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
-    assert!(!values.contains_key("libvirt"), "the charts create the users, so osdpl does not know the key for libvirt");
+    assert!(
+        !values.contains_key("libvirt"),
+        "the variable has no entry for libvirt if the charts create the users, because osdpl does not know the key"
+    );
     assert_ne!(
         values["admin"]["digest"], glance["digest"],
         "glance's digest does not depend on the admin's key, which glance does not mount"
@@ -159,7 +162,11 @@ fn recognizes_another_ceph_by_its_fsid() {
     let message =
         |new: &str, existing: &str| map(new).other_ceph_error(&map(existing).data).map(|problem| problem.to_string());
     assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
-    assert_eq!(message("fsid = a\n", ""), None, "a ceph.conf from Mirantis' layout has no fsid that could differ");
+    assert_eq!(
+        message("fsid = a\n", ""),
+        None,
+        "osdpl reports no other Ceph if the existing ceph.conf, such as one from Mirantis' layout, has no fsid"
+    );
     let message = message("fsid = b\n", "fsid = a\n").unwrap();
     assert!(
         message.starts_with("the declared Ceph has the fsid b, ")

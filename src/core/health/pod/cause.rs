@@ -1,16 +1,16 @@
-//! Finds the reason why a pod is not ready, by a list of checks that begins with the most severe cause.
+//! Finds the cause why a pod is not ready, with a list of checks that begins with the most severe causes.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
 use crate::health::pod_creation::shorten;
 
-/// The name of upstream's init container that waits for the pod's dependencies (kubernetes-entrypoint).
+/// The name of the init container kubernetes-entrypoint in upstream's charts, which waits for the pod's dependencies.
 const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between them, so osdpl's message uses one reason for all of them, except for
-/// `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. So osdpl's message contains the same reason for all of them,
+/// except for `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -20,8 +20,8 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The reasons that the kubelet gives for a container that it can't create, such as one for which a Secret key, a
-/// volume path or a program is missing.
+/// The reasons that the kubelet gives for a container that it can't create or start, such as a container whose Secret
+/// key, volume path or program is missing.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -30,7 +30,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// Returns the most severe cause why a pod is not ready; `None` if no check finds one.
+/// Returns the most severe cause why a pod is not ready; `None` if osdpl finds no cause.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
@@ -71,7 +71,8 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the failure of a container that failed and has not been ready since then, even if it runs again.
+/// Returns the cause of a pod with a container that failed and has not been ready since then, even if the container
+/// runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -95,7 +96,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// Returns the failure of a whole pod, such as an eviction or a node shutdown.
+/// Returns the cause of a pod that failed as a whole, such as after an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -112,8 +113,8 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // Kubernetes may bind a volume claim a moment after it created the pod, so a pod with an unbound claim may need
-    // only time.
+    // Kubernetes may bind a volume claim only some time after it has created the pod. So a pod with an unbound claim
+    // may become ready without help.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -128,13 +129,13 @@ fn initialising(container: &ContainerStatus) -> Option<Cause> {
 }
 
 fn lost(status: &Status) -> Option<Cause> {
-    status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
+    status.was_ready().then(|| simple(Severity::Lost, "it is no longer ready".into()))
 }
 
-/// Returns the cause of a pod whose container is being created.
+/// Returns the cause of a pod if Kubernetes is creating one of its containers.
 ///
-/// The kubelet gives the same reason while it mounts volumes and while it creates containers, so the message names
-/// both.
+/// The kubelet gives the same reason while it mounts volumes and while it creates containers, so osdpl's message names
+/// both possibilities.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

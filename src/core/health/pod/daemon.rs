@@ -1,15 +1,15 @@
-//! Reads the pods of `DaemonSets`, ready or not, which rollouts replace.
+//! Reads the pods of `DaemonSets`, which rollouts replace. Unlike [`observe`], it also reads pods that are ready.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label with the revision of a pod's template, on pods and on `ControllerRevisions` (Kubernetes:
-/// `apps.DefaultDaemonSetUniqueLabelKey`).
+/// The label with which Kubernetes marks a `DaemonSet`'s pods and their `ControllerRevisions` with the revision of the
+/// pod template (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
-/// Returns the pod with its node, template revision and state; `None` if no `DaemonSet` owns it.
+/// Returns a pod with its node, the revision of its template, and its state; `None` if no `DaemonSet` owns the pod.
 pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();

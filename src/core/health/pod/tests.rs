@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Observes a pod of keystone-api with this status and additional metadata.
+/// Returns the pod of keystone-api that osdpl observes if the pod has this status and these additional metadata.
 fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
@@ -22,7 +22,8 @@ fn unready(status: &Value) -> UnreadyPod {
     pod(status, &json!({})).unwrap()
 }
 
-/// Returns the status of a pod whose only container has this state, number of restarts and previous state.
+/// Returns the status of a pod whose only container has the state `state` and the number of restarts `restarts`, and
+/// had the state `last` before.
 fn container(state: &Value, restarts: i32, last: &Value) -> Value {
     json!({"phase": "Running", "containerStatuses": [
         {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
@@ -43,7 +44,7 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// Returns the status of a pod that is not ready since `since`, and whose container runs since `started`.
+/// Returns the status of a pod that is not ready since the time `since`. Its container runs since the time `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],
@@ -88,7 +89,7 @@ fn describes_each_cause() {
         ),
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),
-        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it was ready and is no longer"))),
+        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it is no longer ready"))),
         (waiting("ContainerCreating", ""), Some((Starting, "its volumes are being mounted or its containers created"))),
         (not_ready("2026-11-21T10:00:00Z", "2026-11-21T10:00:02Z"), None),
         (container(&running, 0, &json!({})), None),

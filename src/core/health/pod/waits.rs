@@ -1,9 +1,9 @@
 //! Reads the dependencies of a pod from the environment of its init container kubernetes-entrypoint, which waits for
-//! them.
+//! these dependencies.
 //!
-//! The README of kubernetes-entrypoint describes the names and formats of the variables. Upstream's charts always set
-//! `DEPENDENCY_SERVICE`, even if it is empty, so osdpl recognizes the init container by it. A name without a namespace
-//! refers to an object in the pod's own namespace.
+//! The README of kubernetes-entrypoint describes the names and formats of the variables. osdpl recognizes the init
+//! container by the variable `DEPENDENCY_SERVICE`, because upstream's charts always set this variable, even to an empty
+//! value. A name without a namespace refers to an object in the pod's own namespace.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::wire::{Container, Spec, Status};
 /// The environment variable by which osdpl recognizes an init container of kubernetes-entrypoint.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
-/// An object for which the init container of a pod waits.
+/// An object that the init container of a pod waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependency {
     /// The init container waits until this Service has a ready address.
@@ -44,7 +44,7 @@ pub enum Dependency {
         namespace: String,
         /// The labels that the pod must have.
         labels: BTreeMap<String, String>,
-        /// Whether this pod must be on the same node as the pod that waits.
+        /// Whether the pod with these labels must be on the same node as the pod that waits for it.
         same_node: bool,
     },
 }
@@ -68,7 +68,8 @@ struct JobEntry {
     namespace: String,
 }
 
-/// Returns the dependencies for which a pod's running init container waits; none if it is not kubernetes-entrypoint.
+/// Returns the dependencies that a pod's running init container waits for; empty if this init container is not
+/// kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));
@@ -99,7 +100,7 @@ fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     container.env.iter().find(|variable| variable.name == name).map(|variable| variable.value.as_str())
 }
 
-/// Parses a list of names `[namespace:]name,…` into pairs of namespace and name.
+/// Parses a list `[namespace:]name,…` into pairs of namespace and name. `own_namespace` replaces a missing namespace.
 fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(move |entry| {
         let (namespace, name) = entry.split_once(':').unwrap_or((own_namespace, entry));
@@ -107,7 +108,8 @@ fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (Str
     })
 }
 
-/// Parses a list in JSON. An invalid list counts as empty, because kubernetes-entrypoint reports the error in its log.
+/// Parses a list in JSON. If the list is invalid, the result is empty, because kubernetes-entrypoint reports the error
+/// in its own log.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The fields of pods that osdpl reads, as the API server writes them.
+//! Defines the fields of pods that osdpl reads, as the API server writes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub(super) struct Volume {
     projected: Option<Projected>,
 }
 
-/// A source of a projected volume.
+/// A source of a projected volume: a Secret or a ConfigMap whose files Kubernetes mounts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
@@ -42,8 +42,8 @@ struct Projected {
     sources: Vec<Source>,
 }
 
-/// A reference to a Secret or ConfigMap. A volume names a Secret by `secretName`; projected volumes and ConfigMaps use
-/// `name`.
+/// A reference of a pod to a Secret or ConfigMap. In a volume, `secretName` contains the name of a Secret; in a
+/// projected volume and for ConfigMaps, `name` contains the name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -73,7 +73,7 @@ pub(super) struct Variable {
     pub(super) value: String,
 }
 
-/// Shows only the name of the environment variable, because its value may be a password.
+/// Formats only the name of the environment variable for debug output, because the value may be a password.
 impl fmt::Debug for Variable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)
@@ -159,7 +159,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps that the pod mounts, except for optional ones.
+    /// Returns the Secrets and ConfigMaps that the pod needs to start. The result does not contain optional ones.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -184,7 +184,7 @@ impl Status {
 
     /// Whether the pod was ready at some time after its running containers had started.
     ///
-    /// The condition `Ready` of a pod that was never ready is older than its running containers.
+    /// For a pod that was never ready, the condition `Ready` is older than its running containers.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =
