@@ -1,8 +1,8 @@
 //! Writes the catalogue's files into a Rust table when Cargo builds the crate.
 //!
-//! Each entry has the compressed text of a file and its parsed content as JSON. Parsing YAML takes several times as
-//! long as parsing JSON, and would take most of the time to load the catalogue. The texts are compressed, because they
-//! take 2.4 MB and osdpl reads few of them.
+//! For each file, the table has the compressed text and the parsed content as JSON. Parsing YAML takes several times as
+//! long as parsing JSON, and would take most of the time to load the catalogue. The texts are compressed, because
+//! together they have 2.4 MB and osdpl reads few of them.
 
 #[path = "../values/yaml/read.rs"]
 mod read;

@@ -22,7 +22,8 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Returns nodes with their labels; the last text of each is the annotation that lists osdpl's own labels.
+/// Returns an inventory of nodes, each given as its name, its labels, and the annotation that lists the labels that
+/// osdpl set.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
@@ -180,7 +181,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // One entry selects by a label that the role `compute` is about to set on the node.
+        // One entry of each case selects by a label that the role `compute` is about to set on node `a`.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);

@@ -19,7 +19,8 @@ impl Context<'_> {
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
             true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
-            // A release that was deployed once is running, so its change needs the same approval as after a success.
+            // A release that was deployed once has running pods. So a change needs the same approval after a failure as
+            // after a success.
             false if record.was_deployed => self.change_step(name, release, record),
             false => self.upgrade_step(name, release, Some(record), Reason::Spec),
         }
@@ -48,11 +49,11 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because values for nodes split the `DaemonSets` differently, with the
-    /// number of pods.
+    /// Returns the components whose pods restart because the upgrade splits the `DaemonSets` differently by node, each
+    /// with the number of pods.
     ///
-    /// Counts all pods of every component that is split now or will be: the record contains only a digest of the split,
-    /// so osdpl can't tell which components change.
+    /// Counts all pods of every component that is split now or will be. Some of them may not restart, but the record
+    /// contains only a digest of the split, so osdpl can't tell which components change.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -89,8 +90,8 @@ impl Context<'_> {
     }
 }
 
-/// Describes the nodes on which instances run, their number and labels, from the `DaemonSets` of libvirt and
-/// nova-compute.
+/// Describes where instances run: for each `DaemonSet` of libvirt and nova-compute, the number and the label of its
+/// nodes.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());

@@ -6,14 +6,14 @@ use std::str::FromStr;
 /// Helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Helm does not know the status.
+    /// helm wrote that it does not know the status.
     #[default]
     Unknown,
-    /// Helm applied the revision successfully, and no later one replaced it.
+    /// helm applied the revision successfully, and no later revision replaced it.
     Deployed,
-    /// Helm uninstalled the release and kept its records.
+    /// helm uninstalled the release and kept its records.
     Uninstalled,
-    /// A later revision replaced it.
+    /// helm deployed a later revision, which replaced this one.
     Superseded,
     /// The operation that made the revision failed.
     Failed,

@@ -128,7 +128,10 @@ fn errors_never_quote_the_record() {
 fn limits_the_unpacked_size() {
     let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
     let bomb = packed(&blank);
-    assert!(bomb.len() < 1024 * 1024, "the packed payload fits into a Secret");
+    assert!(
+        bomb.len() < 1024 * 1024,
+        "the packed payload is small enough for a Secret, so that only the limit on unpacked bytes can refuse it"
+    );
     assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge)));
 }
 
