@@ -58,7 +58,7 @@ impl CloudSettings {
         Self { absent: true, ..Self::default() }
     }
 
-    /// Returns the URLs and credentials of the cloud's APIs, if Nova is one of them.
+    /// Returns the URLs and credentials of the cloud's APIs, which include Nova's API.
     ///
     /// # Errors
     /// Returns a message if there is no OpenStackDeployment, if the cloud does not include Nova, or while the

@@ -2,9 +2,9 @@
 //! values.
 //!
 //! Pure module (no I/O). The operator owns a label of a node only if it set the label. It keeps a value that another
-//! writer set, and warns about it. When a role leaves the spec, the operator removes only its own labels. An annotation
-//! on the node lists the operator's labels. The operator applies them with a separate field manager, so the API server
-//! records who owns each label.
+//! writer set, and warns about this label. When a role leaves the spec, the operator removes only its own labels. An
+//! annotation on the node lists the operator's labels. The operator applies its labels with a separate field manager,
+//! so the API server records who owns each label.
 
 mod overrides;
 mod roles;

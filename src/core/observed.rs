@@ -73,7 +73,7 @@ pub struct Observed {
 /// What helm's records tell about one release, above all its newest record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
-    /// Helm's status of the newest revision.
+    /// helm's status of the newest revision.
     pub status: Status,
     /// The number of the newest revision.
     pub revision: i64,
@@ -96,8 +96,7 @@ pub struct ObservedRelease {
     pub split: Option<String>,
     /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,
-    /// The digest of the inputs that osdpl applied last: those of the newest revision that osdpl made, from the label
-    /// of its record.
+    /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
     pub own_inputs: Option<String>,
     /// The newest revision that osdpl made, if helm still has its record.
     pub own_revision: Option<u32>,
@@ -186,7 +185,7 @@ pub struct RecordBody {
     pub chart: String,
     /// The version of the installed chart.
     pub chart_version: String,
-    /// Helm's description of the operation that made the revision, such as `Upgrade complete`.
+    /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
     /// The hook that helm runs now, or whose failure made the operation fail.
     pub hook: Option<ObservedHook>,

@@ -38,8 +38,8 @@ pub struct Policy {
     pub approved: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
-    /// The names of releases that a person wants to have repaired: osdpl overwrites what other tools changed in them.
-    /// `all` stands for every release with such changes.
+    /// The names of releases whose repair a person requested: osdpl overwrites revisions and changes of objects that
+    /// other tools made. `all` stands for every release with such revisions or changes.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,

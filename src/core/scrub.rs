@@ -76,7 +76,8 @@ impl Scrubber {
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // Remove a URL at the end of the text: it may contain a password, although the `@` that shows this was cut off.
+        // Remove a URL at the end of the text: if it contains a password, the `@` that ends the password may have been
+        // cut off.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)

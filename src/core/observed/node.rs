@@ -14,7 +14,7 @@ pub struct Node {
     pub labels: Labels,
     /// The labels that the operator set, from the annotation [`crate::api::NODE_LABELS`].
     pub ours: Labels,
-    /// The node's pod networks, if Kubernetes assigns them: `10.244.3.0/24`.
+    /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
     /// Whether the node is lost: its kubelet reports that it is not ready, or does not report at all.
     pub missing: bool,

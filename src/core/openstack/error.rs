@@ -31,7 +31,7 @@ pub enum Error {
         /// The HTTP status of the response: `401 Unauthorized`.
         status: String,
     },
-    /// The API refused the request, with an HTTP error.
+    /// The API responded to the request with an HTTP error.
     #[error("{what}: {status}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Refused {
         /// The request: `GET http://…`.

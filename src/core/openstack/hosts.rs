@@ -62,8 +62,8 @@ pub struct DeletedHost {
 /// Nova's hosts, compared with the nodes of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node, but no hypervisor in Nova's list: Nova has not mapped them to a cell and
-    /// places no instances on them.
+    /// Hosts that are up and have a node, but no hypervisor in Nova's list: Nova has not mapped these hosts to a cell
+    /// and places no instances on them.
     ///
     /// The values are the UUIDs of the hosts' nova-compute services. A host that was deleted and added again has
     /// another UUID.
@@ -144,7 +144,7 @@ pub enum Next {
     Wait,
     /// Start a run of the host discovery and remember it.
     Run(Mapping),
-    /// Stop trying and report the hosts: the runs of the host discovery did not map them to a cell.
+    /// Stop trying and report the hosts: the runs of the host discovery did not map the hosts to a cell.
     GaveUp,
 }
 

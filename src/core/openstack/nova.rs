@@ -65,8 +65,7 @@ impl Versions {
 
 /// Queries the API versions that Nova supports.
 ///
-/// Nova itself would answer without a token, but upstream's chart puts a WSGI pipeline (`conf.paste`) before it that
-/// requires one.
+/// Nova itself needs no token for this request, but the WSGI pipeline in upstream's chart (`conf.paste`) requires one.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
@@ -188,7 +187,7 @@ struct Link {
 }
 
 impl Servers {
-    /// Returns the UUID after which the next page starts; `None` on the last page.
+    /// Returns the UUID of the last instance on this page, after which the next page starts; `None` on the last page.
     ///
     /// The function ignores the link to the next page in Nova's response, because the link points to the public
     /// endpoint.
@@ -215,7 +214,7 @@ pub fn live_migrate(id: &str) -> Call<()> {
 /// A migration of an instance between hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Migration {
-    /// The migration's number; later migrations have higher ones.
+    /// The migration's number. A later migration has a higher number.
     pub id: i64,
     /// The UUID of the instance that moves.
     #[serde(rename = "instance_uuid")]
@@ -247,7 +246,7 @@ pub struct Migrations {
     pub migrations: Vec<Migration>,
 }
 
-/// Lists the live migrations away from a host, including finished ones.
+/// Lists the live migrations away from a host, including finished migrations.
 pub fn migrations(host: &str) -> Call<Migrations> {
     let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", encode(host));
     Call::get(Api::Compute, path)
@@ -301,7 +300,7 @@ pub struct Hypervisors {
 }
 
 impl Hypervisors {
-    /// Returns the UUID after which the next page starts; `None` on the last page.
+    /// Returns the UUID of the last hypervisor on this page, after which the next page starts; `None` on the last page.
     pub fn next(&self) -> Option<&str> {
         let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
         self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())

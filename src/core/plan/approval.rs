@@ -26,7 +26,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release whose inputs are not the desired ones: an upgrade, or the wait for its approval.
+    /// Returns the step of a release that does not have the desired inputs: an upgrade, or the wait for approval of the
+    /// upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
         // `NO_INSTANCES`: running instances depend on no setting of this release, so new settings cannot break them.

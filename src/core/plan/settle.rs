@@ -10,7 +10,7 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 /// Whether a component of the release `key` is available, so that releases that need the component can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // If the spec sets values for single nodes, a component has several DaemonSets, and some of them may select no
-    // node. The component does not wait for those without nodes.
+    // node. A DaemonSet without nodes does not count.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();

@@ -15,7 +15,7 @@ const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// The state of one release. The plan maps each state to a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
-    /// Helm has no record of the release.
+    /// helm has no record of the release.
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),

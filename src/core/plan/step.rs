@@ -15,7 +15,7 @@ pub struct Decision {
     pub key: ReleaseKey,
     /// The operation to start, or the reason why osdpl starts none.
     pub step: Step,
-    /// The leftovers of failed revisions to remove before the step; `None` if there are none.
+    /// The cleanup of what failed revisions left behind, which osdpl does before the step; `None` if no cleanup is due.
     pub cleanup: Option<Cleanup>,
     /// What to do about drift; `None` without drift.
     pub drift_action: Option<DriftAction>,
@@ -156,7 +156,7 @@ pub enum Wait {
     Foreign {
         /// The revision that someone else made.
         revision: i64,
-        /// Helm's description of the operation, such as `Rollback to 1`; empty until the operator has read the record.
+        /// helm's description of the operation, such as `Rollback to 1`; empty until the operator has read the record.
         description: String,
         /// When someone made the revision.
         since: Option<Timestamp>,

@@ -1,13 +1,14 @@
 //! Finds the objects that failed revisions left behind.
 //!
-//! An upgrade by helm removes the objects of the last *deployed* revision that the new revision does not have. It never
-//! removes objects that only a *failed* revision had. osdpl finds them in the records: for a failed revision without a
-//! later deployed one, the leftovers are the objects that neither the newest revision nor the last deployed one before
-//! it has.
+//! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
+//! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records:
+//! objects of a failed revision that neither the newest revision nor the last deployed revision before the newest has.
+//! It does not look at failures before that deployed revision, because it cleaned up after them when helm deployed that
+//! revision.
 //!
-//! osdpl lets helm keep three records, so the third attempt drops the record of the first failure. Therefore the
-//! cleanup runs after a successful operation and also before every upgrade. A label on the failed record says that its
-//! cleanup is done, so a restarted operator neither repeats the cleanup nor reads the record again.
+//! osdpl lets helm keep three records, so the third attempt makes helm drop the record of the first failure. Therefore
+//! the cleanup runs after a successful operation and also before every upgrade. A label on the failed revision's record
+//! says that its cleanup is done, so that a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomRe
 pub struct PastRevision {
     /// The number of the revision.
     pub revision: u32,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
     /// Whether osdpl has removed the objects that the revision left behind.
     pub cleaned_up: bool,
@@ -36,10 +37,10 @@ pub struct PastRevision {
 /// What a cleanup removes: the objects of `revisions` that no revision in `kept` has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// The revisions that may have left objects behind: failed ones, and before an uninstall also the last deployed
-    /// one.
+    /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
+    /// deployed one.
     pub revisions: BTreeSet<u32>,
-    /// The revisions whose objects stay. The newest revision is always one of them.
+    /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
     /// The newest revision at the time of the decision. If a newer one exists, osdpl must decide about the cleanup
     /// again.
@@ -151,7 +152,8 @@ mod tests {
     use super::*;
     use crate::release::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION};
 
-    /// Parses a history: `1 superseded, 2 failed*`; a `*` means that the leftovers were removed.
+    /// Parses a history such as `1 superseded, 2 failed*`; a `*` means that osdpl has removed the leftovers of the
+    /// revision.
     fn history(text: &str) -> Vec<PastRevision> {
         let past = |part: &str| {
             let (revision, status) = part.trim().split_once(' ').unwrap();
@@ -193,7 +195,7 @@ mod tests {
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
-            // osdpl cleaned up after failures before a success at the time of that success.
+            // When helm deployed an earlier revision, osdpl cleaned up after all failures before that revision.
             ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
             // An operation runs or was interrupted, so there is no cleanup.
             ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),

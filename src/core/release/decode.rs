@@ -19,7 +19,7 @@ use super::{Chart, Hook, Objects, Record, Status, manifest};
 /// The maximum size of an unpacked payload in bytes.
 ///
 /// The largest payloads of upstream's charts have 1.5 MB (neutron). A packed payload is always smaller than 1 MiB, the
-/// limit of etcd.
+/// maximum size of a Secret.
 pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 
 /// The first bytes of gzip data (with the method deflate).
@@ -86,7 +86,7 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the objects of a revision without their contents: those of its manifest and those of its hooks.
+/// Decodes the objects of a revision without their contents: the objects of its manifest and the objects of its hooks.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -105,7 +105,8 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     })
 }
 
-/// Decodes the objects of a revision with all their fields: first the objects of its manifest, then those of its hooks.
+/// Decodes the objects of a revision with all their fields: first the objects of its manifest, then the objects of its
+/// hooks.
 ///
 /// The fields contain secrets.
 ///

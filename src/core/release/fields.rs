@@ -27,7 +27,8 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
     paths
 }
 
-/// Top-level fields that do not stay as the manifest sets them: the API server writes `status` and moves `stringData`.
+/// Top-level fields that the API server changes after helm has applied the manifest: it writes `status` and moves the
+/// content of `stringData` to `data`.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
 /// The only field outside of `data` whose value 0 counts as set.

@@ -47,15 +47,15 @@ pub enum RevisionOrigin {
 
 /// One revision of one release, according to its record's metadata.
 ///
-/// helm's own `createdAt` and `modifiedAt` labels are not read: helm copies them from revision to revision, so they are
-/// wrong.
+/// osdpl does not read helm's labels `createdAt` and `modifiedAt`: helm copies these labels from revision to revision,
+/// so their times are wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMeta {
     /// The release that the record belongs to.
     pub release: ReleaseKey,
     /// The revision, from 1.
     pub revision: u32,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
     /// Who made the revision.
     pub origin: RevisionOrigin,
@@ -81,8 +81,8 @@ pub struct RecordMeta {
     /// The uid of the record's Secret. It distinguishes records with the same name: a release that was uninstalled and
     /// installed again starts at revision 1 again.
     pub uid: Option<String>,
-    /// The resource version of the record's Secret. A write of osdpl names it, so that the API server refuses the write
-    /// if helm has changed the record meanwhile.
+    /// The resource version of the record's Secret. osdpl names it in a write, so that the API server refuses the write
+    /// if helm has changed the record since osdpl read it.
     pub resource_version: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct Record {
     /// The values that helm was given for this revision, including nulls that remove a default. The values contain
     /// secrets.
     pub config: Value,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
     /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets: scrub it before
     /// you show it.
@@ -66,7 +66,7 @@ pub struct Chart {
     pub app_version: String,
 }
 
-/// A hook: an object that helm creates at an event such as `post-upgrade`. Helm waits until a Job or Pod completes.
+/// A hook: an object that helm creates at an event such as `post-upgrade`. helm waits until a Job or Pod completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
@@ -76,7 +76,7 @@ pub struct Hook {
     pub kind: String,
     /// The template that the object was rendered from.
     pub path: String,
-    /// The hook's weight. Helm runs the hooks of an event in the order of weight, then name.
+    /// The hook's weight. helm runs the hooks of an event in the order of weight, then name.
     pub weight: i64,
     /// The events at which helm runs the hook.
     #[serde(deserialize_with = "list_or_null")]
@@ -181,7 +181,7 @@ pub enum Phase {
 pub struct Objects {
     /// The objects of the manifest, without hooks.
     pub manifest: Vec<Object>,
-    /// The objects of the hooks. Helm leaves them behind on uninstall.
+    /// The objects of the hooks. An uninstall by helm leaves these objects behind.
     pub hooks: Vec<Object>,
     /// Whether helm used server-side apply; if false, client-side apply.
     pub server_side: bool,

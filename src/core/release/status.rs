@@ -1,9 +1,9 @@
-//! Helm's status of a revision.
+//! helm's status of a revision.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
+/// helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// helm wrote that it does not know the status.
@@ -17,7 +17,7 @@ pub enum Status {
     Superseded,
     /// The operation that made the revision failed.
     Failed,
-    /// Helm uninstalls the release; pre-delete hooks may be running.
+    /// helm uninstalls the release; pre-delete hooks may be running.
     Uninstalling,
     /// A first install is running or was interrupted.
     PendingInstall,

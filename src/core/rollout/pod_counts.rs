@@ -34,7 +34,8 @@ pub(super) struct PodCounts {
     pub(super) batch: BTreeMap<String, String>,
     /// The number of nodes that should have a pod but have none. Pods that are not scheduled yet count as missing.
     pub(super) missing: i32,
-    /// The number of pods on nodes that their `DaemonSet` does not select. Kubernetes would not recreate such a pod.
+    /// The number of pods on nodes that their `DaemonSet` does not select. If osdpl evicted such a pod, Kubernetes
+    /// would not create another pod there.
     pub(super) misplaced: i32,
     /// The first node whose pod of the newest template is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,

@@ -1,4 +1,4 @@
-//! Tells in a plan which pods an upgrade may restart.
+//! Describes, for each upgrade in a plan, which pods it may restart.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ pub struct Strategy {
     pub namespace: String,
     /// The `DaemonSet`'s name.
     pub name: String,
-    /// The `DaemonSet`'s generation. If the operator fails to set the strategy, it does not try again until the
+    /// The `DaemonSet`'s generation. If an attempt to set the strategy fails, the operator tries again only after the
     /// generation has changed.
     pub generation: i64,
     /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
@@ -24,11 +24,11 @@ pub struct Strategy {
     pub settled: bool,
 }
 
-/// Returns the `DaemonSets` whose update strategy differs from the one in the values of their release.
+/// Returns the `DaemonSets` whose update strategy differs from the strategy in the values of their release.
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
-/// controller), or if helm has not upgraded the release since the value was set. The operator sets `OnDelete` before
-/// helm changes the template; with `RollingUpdate`, Kubernetes would replace all pods without batches.
+/// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`
+/// before helm changes the template; with `RollingUpdate`, Kubernetes would then replace all pods without batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))

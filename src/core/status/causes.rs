@@ -6,8 +6,8 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The maximum number of root causes in the status. The status shows further causes when people have fixed the first
-/// ones.
+/// The maximum number of root causes in the status. Further root causes appear in the status once the first ones are
+/// fixed.
 const MAX_CAUSES: usize = 20;
 
 /// The maximum number of affected objects that the status names for a root cause.

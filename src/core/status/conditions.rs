@@ -1,4 +1,4 @@
-//! The conditions of the status, with a fixed set of types and reasons.
+//! Computes the conditions of the status, whose types and reasons are fixed sets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Records made by real helm versions: `helm uninstall` waits for a pre-delete hook, after two failed upgrades.
+/// Records that real helm versions made while `helm uninstall` waited for a pre-delete hook, after two failed upgrades.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 
