@@ -75,7 +75,7 @@ static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report of these inputs. All other fields are empty.
+    /// Returns a report with these inputs; callers then set the other fields, which are empty.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,

@@ -54,7 +54,8 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (both.clone(), json!({}), "", "a gets compute=on, gateway=on, switch=on"),
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
-        // If someone else set the label to the desired value, the operator takes it over: the annotation lists it.
+        // If someone else has set the label to the desired value, the operator takes the label over: it adds the label
+        // to the annotation that lists osdpl's labels.
         (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a gets an updated annotation with osdpl's labels"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),

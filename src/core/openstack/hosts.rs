@@ -16,8 +16,8 @@ pub struct HostQuery {
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if the operator cannot list them. Then the operator treats no host's
-    /// node as deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes. Then it considers no node as
+    /// deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,

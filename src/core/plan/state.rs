@@ -22,7 +22,7 @@ pub enum State<'a> {
     /// Another process runs helm for the release. Contains the time from which osdpl considers that process dead;
     /// `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
-    /// The newest record is pending, and osdpl considers the helm process that made the record dead.
+    /// The newest record is pending. osdpl considers the helm process that made this record dead.
     Abandoned(&'a ObservedRelease),
     /// helm began to uninstall the release and has not finished; this operator does not run helm for it now.
     Uninstalling(&'a ObservedRelease),
