@@ -58,11 +58,11 @@ impl CloudSettings {
         Self { absent: true, ..Self::default() }
     }
 
-    /// Returns the URLs and credentials of the cloud's APIs, if Nova is one of them.
+    /// Returns the URLs and credentials of the cloud's APIs, which include Nova's API.
     ///
     /// # Errors
-    /// Returns a message if there is no OpenStackDeployment, if it has no Nova, or while the administrator's password
-    /// is not known.
+    /// Returns a message if there is no OpenStackDeployment, if the cloud does not include Nova, or while the
+    /// administrator's password is not known.
     pub fn nova(&self) -> Result<&Access, &'static str> {
         match &self.access {
             Some(access) if access.compute.is_some() => Ok(access),
@@ -74,7 +74,7 @@ impl CloudSettings {
         }
     }
 
-    /// Returns the roles of a node with these labels.
+    /// Returns the names of the roles that a node with these labels has: all labels of the role must match.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

@@ -2,9 +2,9 @@
 //! values.
 //!
 //! Pure module (no I/O). The operator owns a label of a node only if it set the label. It keeps a value that another
-//! writer set, and warns about it. When a role leaves the spec, the operator removes only its own labels. An annotation
-//! on the node lists the operator's labels. The operator applies them with a separate field manager, so the API server
-//! records who owns each label.
+//! writer set, and warns about this label. When a role leaves the spec, the operator removes only its own labels. An
+//! annotation on the node lists the operator's labels. The operator applies its labels with a separate field manager,
+//! so the API server records who owns each label.
 
 mod overrides;
 mod roles;
@@ -19,7 +19,8 @@ use crate::observed::{Labels, Node, NodeCount};
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// The result of applying a spec's node roles to the nodes: label changes, role statuses and findings.
+/// What node roles and per-node values of a spec mean for the nodes: label changes, the status of each role, and
+/// findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
     /// The label changes that the operator must apply, by node.
@@ -30,7 +31,7 @@ pub struct NodeInventory {
     pub findings: Vec<Finding>,
 }
 
-/// The change of one node's labels.
+/// The changes of one node's labels that the operator must apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
     /// The uid of the node, so that the operator does not change a new node with the same name.
@@ -56,7 +57,8 @@ pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes:
     let mut inventory = NodeInventory::default();
     roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
-        // Check the entries with the labels that the roles are about to set, because the entries may select by them.
+        // Check the entries of `spec.nodes.overrides` with the labels that the roles are about to set, because the
+        // entries may select nodes by these labels.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
         overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
     }
@@ -72,7 +74,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// For each of these labels, counts the nodes that have it once the operator has applied `changes`.
+/// Counts, for each of these labels, the nodes that have the label once the operator has applied `changes`.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,
@@ -90,7 +92,7 @@ pub fn count_labelled_nodes(
     NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
-/// Returns the changes that remove all labels of the operator from the nodes, as for a spec without roles.
+/// Returns the changes that remove from each node all labels that the operator has set there.
 pub fn labels_to_remove(nodes: &Inventory) -> BTreeMap<String, LabelChange> {
     build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
 }

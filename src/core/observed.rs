@@ -48,58 +48,64 @@ pub struct Observed {
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
     /// The last failed helm run of osdpl for each release, until a helm run of that release succeeds.
     pub failures: BTreeMap<ReleaseKey, Failed>,
-    /// The consecutive drift repairs of each release: their number, and when the last one started.
+    /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
     /// The external services whose address osdpl has published in the cluster. A need for a component of such a service
     /// counts as met.
     pub external_ready: BTreeSet<String>,
-    /// The drift of each release that is watched for it: osdpl made its newest revision, and helm deployed that
-    /// revision.
+    /// The objects of each release that someone changed outside of helm since its newest revision.
+    ///
+    /// osdpl looks for such changes only while the newest revision is deployed and osdpl made that revision itself.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The last probe of each release's API; a release without a probed or reachable API has no entry.
+    /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
+    /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// The comparison with the desired state for each release whose newest revision osdpl did not make.
+    /// How the newest revision of a release compares with the desired state, for each release whose newest revision
+    /// someone else made. This includes revisions that osdpl adopted although they differ.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The `DaemonSets` of which a rollout replaces a batch of pods, each with the number of nodes that may lack a pod.
+    /// The `DaemonSets` of which a rollout replaces a batch of pods now, each with the size of the batch: on so many
+    /// nodes the pod may be missing.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
 /// What helm's records tell about one release, above all its newest record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
-    /// Helm's status of the newest record (highest revision).
+    /// helm's status of the newest revision.
     pub status: Status,
     /// The number of the newest revision.
     pub revision: i64,
-    /// When the newest record was created.
+    /// When helm created the record of the newest revision.
     pub created_at: Option<Timestamp>,
-    /// Whether helm ever deployed any revision of the release.
+    /// Whether helm has ever deployed a revision of the release successfully, as far as the existing records tell.
     pub was_deployed: bool,
-    /// The digest of the inputs, from the newest record's label; `None` without the label.
+    /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of the inputs that come from the catalogue, from the newest record's label.
+    /// The digest of those inputs of the newest revision that come from the catalogue, from the label of its record.
     pub catalog: Option<String>,
-    /// The release's catalogue name: from the newest record's label, else from its chart, the spec or helm's name.
+    /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
+    /// name from the chart, the spec or helm's name.
     pub release: Option<String>,
-    /// The digest of the images of its pods and Jobs, from the newest record's label.
+    /// The digest of the images of the release's pods and Jobs, from the newest record's label.
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how the release's `DaemonSets` are split by node, from the newest record's label.
+    /// The digest of how values for some nodes split the release's `DaemonSets`, from the newest record's label.
     pub split: Option<String>,
     /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,
-    /// The digest of the inputs of the newest revision that osdpl made: the inputs that osdpl applied last.
+    /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
     pub own_inputs: Option<String>,
     /// The newest revision that osdpl made, if helm still has its record.
     pub own_revision: Option<u32>,
-    /// The helm run that made the newest record, according to its label.
+    /// The helm run that made the newest record, according to the label of the record; `None` without the label.
     pub attempt: Option<Attempt>,
     /// The content of the newest record's payload; `None` until it was read.
     pub body: Option<RecordBody>,
-    /// Why the newest record cannot be decoded; `None` if it can.
+    /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
+    /// is wrong; `None` if it can.
     pub undecodable: Option<String>,
 }
 
@@ -118,8 +124,8 @@ impl Observed {
 
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
-    /// The workload counts if the manifest that helm applied contains it with more than 0 replicas. The values do not
-    /// tell that, because each chart has another key for the number of replicas.
+    /// Returns false if helm's manifest itself sets 0 replicas. osdpl reads the manifest and not the values, because
+    /// each chart has another key for the number of replicas.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -131,7 +137,7 @@ impl Observed {
     }
 }
 
-/// The drift repairs of a release in a row.
+/// How often in a row osdpl repaired the drift of a release, and when the last repair started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// The number of drift repairs in a row.
@@ -152,8 +158,8 @@ impl ObservedRelease {
 pub struct Attempt {
     /// The identity of the operator process that ran helm.
     pub instance: String,
-    /// The revision that the label names. If it differs from the record's own revision, osdpl did not make that
-    /// revision: helm copied the label in someone else's upgrade or rollback.
+    /// The revision that the label names. If the record has another revision, someone else made the record: helm copied
+    /// the label during that upgrade or rollback.
     pub revision: i64,
     /// Whether the operator process that ran helm is still running.
     pub owner: Liveness,
@@ -164,11 +170,11 @@ pub struct Attempt {
 pub enum Liveness {
     /// This operator process itself ran helm.
     Us,
-    /// The operator process that ran helm ended, and its helm process with it.
+    /// The operator process that ran helm has ended, and therefore also its helm process.
     Dead,
     /// Another operator process ran helm, and it is still running.
     Alive,
-    /// osdpl can't determine whether the process runs, for example because it runs on another machine.
+    /// osdpl can't determine whether the operator process still runs, for example because it runs on another machine.
     Unknown,
 }
 
@@ -179,24 +185,27 @@ pub struct RecordBody {
     pub chart: String,
     /// The version of the installed chart.
     pub chart_version: String,
-    /// Helm's description of the operation that made the revision, such as `Upgrade complete`.
+    /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
-    /// The hook that runs now, or that failed the operation.
+    /// The hook that helm runs now, or whose failure made the operation fail.
     pub hook: Option<ObservedHook>,
     /// The workloads in the manifest, as (kind, namespace, name). The release is ready once they are available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
-    /// The plain Jobs and post-hook Jobs of the revision, as (namespace, name). The release is ready once they are
-    /// complete.
+    /// The Jobs that must complete before the release is ready, as (namespace, name): the plain Jobs, and the hook Jobs
+    /// that helm runs after the install, upgrade or rollback and then keeps.
     pub jobs: BTreeSet<(String, String)>,
-    /// The post-upgrade hook Jobs, as (namespace, name). Each upgrade recreates them after it changed the workloads.
+    /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
+    /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed. This decides how osdpl recovers an install whose helm process died.
+    /// Whether all pre-install hooks completed. This decides how osdpl recovers an install that was interrupted because
+    /// its helm process died.
     pub pre_install_satisfied: bool,
     /// The objects in the manifest that are watched for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
-    /// The size of the stored record in bytes; see [`crate::release::RECORD_LIMIT`].
+    /// The size in bytes of the payload that the record's Secret contains. [`crate::release::RECORD_LIMIT`] is the
+    /// maximum.
     pub stored_bytes: usize,
 }
 
@@ -235,14 +244,14 @@ pub struct Workload {
     pub desired: i32,
     /// The number of the workload's ready pods.
     pub ready: i32,
-    /// The number of pods of the newest template; equal to `desired` with the update strategy `OnDelete`.
+    /// The number of pods made from the newest template. With the update strategy `OnDelete`, it equals `desired`.
     pub updated: i32,
     /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
     /// The number of a Deployment's pods of older templates. They may be counted in `ready`, too.
     pub outdated_pods: i32,
-    /// Whether the newest template was rolled out completely, or a pod that is not ready now was ready before. If so,
-    /// the missing pods were lost; if not, they may still start.
+    /// Whether pods that are missing now existed before: the newest template was rolled out completely, or a pod that
+    /// is not ready now was ready before. If false, the missing pods may still be starting for the first time.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
     pub node_selector: String,
@@ -283,10 +292,10 @@ pub struct ObservedJob {
     pub trouble: Option<Issue>,
 }
 
-/// A helm process of this operator that runs now.
+/// A helm process that this operator runs now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningHelm {
-    /// The operation of the helm process.
+    /// What the helm process does: an upgrade or an uninstall.
     pub verb: Verb,
     /// The digest of the inputs that helm was given; empty for an uninstall.
     pub inputs: String,
@@ -298,13 +307,14 @@ pub struct RunningHelm {
     pub skips_hooks: bool,
 }
 
-/// The last probe of a release's API, which accepted the connection.
+/// The result of the last probe of a release's API. It exists only if the API accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointProbe {
     /// The label `application` of the component that serves the API.
     pub application: String,
     /// The name of the probed Service.
     pub service: String,
-    /// The problem in one line: `GET http://…: 503 Service Unavailable`; `None` if the API responded as expected.
+    /// The problem with the API's response in one line: `GET http://…: 503 Service Unavailable`; `None` if the API
+    /// responded as expected.
     pub trouble: Option<String>,
 }

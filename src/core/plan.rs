@@ -38,7 +38,8 @@ pub struct Policy {
     pub approved: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
-    /// The names of releases whose revisions by other tools osdpl may overwrite; `all` stands for every release.
+    /// The names of releases whose repair a person requested: osdpl overwrites revisions and changes of objects that
+    /// other tools made. `all` stands for every release with such revisions or changes.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,
@@ -51,7 +52,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether an annotation's value selects the release: the set contains its name or `all`.
+    /// Whether the set of names from an annotation selects the release: it contains the release's name or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
@@ -60,18 +61,18 @@ impl Policy {
 /// The step of every release, with the target hash that an approval must name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decisions by the release's name in the catalogue, or by helm's name if the catalogue does not have the
-    /// release.
+    /// The decision about each release, by the release's name in the catalogue, or by helm's name if the catalogue does
+    /// not have the release. If a desired release has the same name, the key is `namespace/name`.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
-    /// to that target.
+    /// until all releases have these inputs.
     pub hash: String,
-    /// When to reconcile again, if a release waits only for time to pass.
+    /// When the operator must start the next pass, if a release waits for a certain time.
     pub requeue_at: Option<Timestamp>,
 }
 
 impl Plan {
-    /// Returns the releases that wait for approval, with the reason.
+    /// Returns the releases that wait for approval, each with the reason for its change.
     pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -79,8 +80,8 @@ impl Plan {
         })
     }
 
-    /// Whether no helm run is left to start: every release is in sync, and a release that is not ready yet becomes
-    /// ready without helm.
+    /// Whether osdpl has no helm run left to start: every release is in sync, and releases that are not ready yet only
+    /// wait for their workloads and Jobs.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
@@ -117,9 +118,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the target hash of the desired state.
+/// Returns the target hash: a digest of the desired inputs of all releases.
 ///
-/// The hash covers only the desired inputs, so it stays the same while osdpl carries out the plan.
+/// It depends on nothing else, so it stays the same while osdpl carries out the plan.
 fn hash(desired: &Desired) -> String {
     let parts: Vec<String> =
         desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
@@ -138,7 +139,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases that osdpl made or runs helm for now, with their catalogue names.
+    /// Returns the releases of which osdpl made a revision or for which it runs helm now, with their names in the
+    /// catalogue.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -152,7 +154,7 @@ impl Context<'_> {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
 
-    /// Whether a person approved exactly this target hash.
+    /// Whether a person approved the target hash of this plan.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }

@@ -1,9 +1,10 @@
 //! helm's release records: one Secret for each revision of a release.
 //!
-//! osdpl reads two parts of a record, because one of them is expensive. The *metadata* (a few hundred bytes, watched)
-//! contains the revision, its status and the labels that osdpl passes to helm, which tell whether osdpl made the
-//! revision and whether it is current: [`RecordMeta`]. The *payload* (up to a megabyte, fetched only while an operation
-//! runs) contains the hooks and objects of the release: [`Record`], [`Objects`].
+//! osdpl reads a record in two parts, because one of them is expensive. A watch reports the *metadata* of all records
+//! (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels tell
+//! whether osdpl made the revision, and with what inputs: [`RecordMeta`]. The operator fetches the *payload* (up to a
+//! megabyte) only of the newest record of a release, when the record is new or has changed. The payload contains the
+//! hooks and objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the Rust types of the payload
@@ -62,14 +63,15 @@ pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 /// versions lack the label.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
-/// Label on a record: the [`Attempt`] (run of helm by osdpl) that made the revision.
+/// Label on a record: the [`Attempt`] that made the revision, which is one run of helm by osdpl.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 
 /// Label on a record: the digest of the images of the release's pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of settings that running instances depend on, such as a Ceph key. The value is `none`
-/// if there are no such settings now; a release that can't have such settings has no label.
+/// Label on a record: the digest of the settings that running instances depend on, such as a Ceph key. The value is
+/// `none` if the release has no such settings now. The records of a release that can't have such settings lack the
+/// label.
 ///
 /// osdpl writes `none` explicitly, because helm copies a label that an upgrade does not set from the previous revision.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
@@ -77,19 +79,21 @@ pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 /// The value of [`INSTANCES_LABEL`] if running instances depend on no setting.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]. Only releases
-/// with `DaemonSets` that can be split have it.
+/// Label on a record: the digest of how values for some nodes split the release's `DaemonSets`, or [`NO_SPLIT`]. Only
+/// the records of releases with `DaemonSets` that can be split have this label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// The value of [`SPLIT_LABEL`] if no `DaemonSet` is split by node. osdpl assumes it for old records without the label.
+/// The value of [`SPLIT_LABEL`] if no `DaemonSet` is split by node. osdpl assumes this value for old records without
+/// the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///
-/// The label's value is the revision of the record. If it names another revision, helm copied the label from that one.
+/// The label's value is the number of the record's revision. Any other number means nothing: helm copied the label from
+/// the record with that number.
 pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
-/// The `type` of the Secrets in which helm stores records; osdpl lists all records with a field selector on it.
+/// The `type` of the Secrets in which helm stores records. osdpl lists records by this type.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
 /// The maximum size of a Secret's data in bytes, and so of a record (`MaxSecretSize` of Kubernetes, 1 MiB).

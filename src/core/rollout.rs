@@ -36,8 +36,8 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long to keep a person's approval after helm's newest record was created. In this time the watch on `DaemonSets`
-/// must report the changed template, to which the approval then applies.
+/// How long osdpl keeps a person's approval after helm created the newest record. In this time the watch on
+/// `DaemonSets` must report the changed template, to which the approval then applies.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes that the status of a rollout lists.
@@ -46,7 +46,7 @@ const NAMED: usize = 20;
 /// The status of each rollout, by component, such as `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
-/// What [`decide`] decides from: the desired and observed state, the settings, the pods and the previous status.
+/// The input of [`decide`]: the desired and observed state, the settings, the pods and the previous status.
 pub struct Input<'a> {
     /// The desired state of the cloud.
     pub desired: &'a Desired,
@@ -60,13 +60,13 @@ pub struct Input<'a> {
     pub policy: &'a Policy,
     /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
-    /// The data plane pods that the operator watches, by their `DaemonSets`.
+    /// The data plane pods that the operator watches, by the component that their `DaemonSets` run.
     pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
     /// The nodes of the cluster, by name; `None` if the operator cannot read them.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
     /// The rollouts in the previous status.
     pub before: &'a Rollouts,
-    /// The uids of the pods that osdpl evicted recently. The watch may still report them as running.
+    /// The uids of the pods that osdpl evicted recently. The watch may still report these pods as running.
     pub evicted: &'a BTreeSet<String>,
     /// The current time.
     pub now: Timestamp,
@@ -94,11 +94,12 @@ pub struct NextRollouts {
     pub evict: Vec<Eviction>,
     /// The component whose pods are evicted, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
-    /// The `DaemonSets` whose pods the operator must watch for the next decision.
+    /// The `DaemonSets` whose pods the operator must watch, because the next decision needs these pods.
     pub watch: BTreeSet<DaemonSetGroup>,
-    /// When to reconcile again, if the next decision depends only on time.
+    /// When the operator must start the next pass, if the next decision depends only on time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether some pods are not observed yet. The approval annotation must then be kept, because it may apply to them.
+    /// Whether the operator does not know all pods yet. Then it must keep the approval annotation, because the approval
+    /// may apply to a rollout of unknown pods.
     pub is_incomplete: bool,
 }
 
@@ -130,8 +131,8 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
 
 /// Returns the approved rollouts of releases whose templates are about to change.
 ///
-/// The template revision that the person approved is only known after helm changed the release. Until then the status
-/// stores the digest of the approved inputs instead.
+/// Only after helm has changed the release is the approved template revision known. Until then, the status stores the
+/// digest of the approved inputs instead.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -157,14 +158,14 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
 }
 
 /// Whether a stored approval has expired: helm finished so long ago that the watch on `DaemonSets` would have reported
-/// a changed template.
+/// a changed template by now.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the stored status already contains all approvals of the rollouts in `now`.
+/// Whether the status `stored` in the resource already contains all approvals that `now` contains.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -177,7 +178,8 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns, for each rollout with a batch in progress, the number of nodes whose pod may be missing.
+/// Returns the `DaemonSets` of each rollout with a batch in progress, with the batch size: on so many nodes the pod may
+/// be missing.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

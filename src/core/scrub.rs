@@ -1,7 +1,7 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
-//! Secrets are found in two ways. Known secrets are found by their *value*, in each encoding in which scripts and API
-//! errors print them. Passwords that osdpl does not know are found by the *shape* of the text around them:
+//! The scrubber finds secrets in two ways. It finds known secrets by their *value*, in each encoding in which scripts
+//! and API errors print them. It finds passwords that osdpl does not know by the *shape* of the text around them:
 //! `scheme://user:password@host`.
 
 mod assigned;
@@ -21,13 +21,13 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The minimum length in bytes of secrets to search for. A shorter secret would match parts of ordinary words.
+/// The minimum length in bytes of secrets to search for. A shorter secret would also match parts of ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
 /// The minimum length in bytes of secrets to search for inside larger base64 texts.
 ///
-/// In the base64 of a larger text, the first and last characters of a secret also depend on the text around it and
-/// can't be searched for. Of a shorter secret, the remaining characters are so few that they would match in ordinary
+/// In the base64 of a larger text, the first and last characters of a secret depend on the text around it, so only the
+/// characters between them can be found. For a shorter secret, these would be so few that they also match in ordinary
 /// texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
@@ -46,14 +46,14 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber for these secrets; secrets shorter than `MIN_SECRET_LENGTH` are ignored.
+    /// Creates a scrubber for these secrets. It ignores secrets shorter than `MIN_SECRET_LENGTH`.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // A secret from a file may end with a newline, but programs usually print the secret without it. So both
-            // forms are searched for.
+            // A secret from a file may end with a newline, but programs usually print the secret without it. So search
+            // for both.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
@@ -61,7 +61,7 @@ impl Scrubber {
         Self { forms }
     }
 
-    /// Returns the text with all known secrets, and passwords in URLs, replaced.
+    /// Returns the text with [`REDACTED`] in place of all known secrets and of passwords in URLs.
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {
@@ -71,17 +71,20 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Scrubs a text whose end was cut off, and removes the beginning of a secret that the cut left at its end.
+    /// Scrubs a text whose end was cut off. If the cut went through a secret, the function also removes the part of the
+    /// secret that is left.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // Remove a URL at the end: the `@` that marks its password may be beyond the cut.
+        // Remove a URL at the end of the text: if it contains a password, the `@` that ends the password may have been
+        // cut off.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
-    /// Scrubs a text whose beginning was cut off, and removes the end of a secret that the cut left at its start.
+    /// Scrubs a text whose beginning was cut off. If the cut went through a secret, the function also removes the part
+    /// of the secret that is left.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
@@ -125,10 +128,10 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters that appear if a program encodes a text that contains the secret.
+/// Returns the base64 characters that appear in the encoding of any larger text that contains the secret.
 ///
-/// Base64 encodes three bytes as four characters, so there is one result for each offset of the secret. Characters that
-/// also depend on bytes before or after the secret are left out.
+/// Base64 encodes three bytes as four characters. So the result has one entry for each position that the secret may
+/// have within three bytes. Characters that also depend on bytes before or after the secret are left out.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -152,7 +155,7 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Escapes a secret as in a JSON or Go string, without the quotes.
+/// Escapes a secret as JSON and Go do in strings, without the quotes.
 fn escaped(secret: &str) -> String {
     let quoted = serde_json::Value::from(secret).to_string();
     quoted.trim_matches('"').to_owned()
@@ -162,8 +165,8 @@ fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
 
-/// Finds the passwords in `scheme://user:password@host`, also if the URL lists several hosts, as those of message
-/// queues do.
+/// Finds the passwords in `scheme://user:password@host`, also in URLs that list several hosts, such as URLs of message
+/// queues.
 fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (scheme_end, separator) in text.match_indices("://") {
@@ -174,7 +177,7 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for host_end in commas.chain([end]) {
             // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
-            // a piece without `@` is joined with the next one.
+            // a piece without `@` belongs to the next piece.
             let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
                 continue;
             };

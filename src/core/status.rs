@@ -36,9 +36,9 @@ use crate::rollout;
 pub struct Report<'a> {
     /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,
-    /// The `metadata.generation` that the pass read; the status reports it as observed.
+    /// The `metadata.generation` of the resource that the pass read. The status reports it in `observedGeneration`.
     pub generation: i64,
-    /// The version of the helm program; empty if unknown.
+    /// The version of the helm program that the operator runs; empty if unknown.
     pub helm: String,
     /// The desired state of the cloud.
     pub desired: &'a Desired,
@@ -54,12 +54,12 @@ pub struct Report<'a> {
     pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Problems that belong to no release, for example a watch that the API server forbids.
     pub problems: &'a [String],
-    /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
-    /// uses no Ceph.
+    /// What the operator knows of the Ceph that the spec declares: its settings and status, or why the operator can't
+    /// read them; `None` if the cloud uses no Ceph.
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The status of each rollout of the data plane.
+    /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
@@ -68,14 +68,14 @@ pub struct Report<'a> {
     pub deleting: Option<String>,
 }
 
-/// The empty maps to which [`Report::new`] sets the references that its caller does not give.
+/// Empty maps. [`Report::new`] refers to them in the fields for which its caller gives no values.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report of these four inputs. All other fields are empty.
+    /// Returns a report with these inputs; callers then set the other fields, which are empty.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -139,7 +139,8 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens the message for the column of `kubectl get`, at the end of a word. The conditions contain the full text.
+/// Shortens the message at the end of a word, because `kubectl get` shows it in a column. The conditions contain the
+/// full text.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
@@ -147,9 +148,10 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Returns the target and the deployed OpenStack release.
+/// Returns the OpenStack release that the spec requests, and the release that is deployed.
 ///
-/// The deployed one is first set when any release is in sync. Later it changes when all releases are in sync.
+/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, it names another
+/// one only when all helm releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

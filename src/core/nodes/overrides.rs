@@ -7,7 +7,7 @@ use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
 use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
 
-/// The node label with the host name, by which charts select a node that an entry names.
+/// The node label that contains the host name. If an entry names a node, charts select the node by this label.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A valid entry of `spec.nodes.overrides`, with the nodes of the cluster that it selects.
@@ -18,7 +18,7 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Warns about each entry that selects no node or names a missing one, and about nodes that several entries select.
+/// Warns about each entry that selects no node or names a missing node, and about nodes that several entries select.
 pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
@@ -69,10 +69,10 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Returns the warnings about nodes that two entries select although the values of only one entry, or of none, apply to
-/// them.
+/// Returns the warnings about nodes that both entries select, if such a node does not get the values of both.
 ///
-/// It depends on the form of the chart whether such a node gets the values of only one entry, or no pod at all.
+/// With a chart of the form `conf`, the node gets the values of only one entry. With a chart of the form `root`, the
+/// node runs no pod of the `DaemonSet` at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -88,7 +88,8 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // A chart of the form `conf` prefers an entry by name to an entry by label, whatever their order.
+        // A chart of the form `conf` prefers an entry that names the node to an entry that selects it by label,
+        // whatever their order. Between two entries by label, the later one wins.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
@@ -113,19 +114,20 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     findings.into_values().collect()
 }
 
-/// Whether two entries change the same `DaemonSet`; an entry that names no `DaemonSet` changes all of the release.
+/// Whether two entries change the same `DaemonSet`. An entry that names no `DaemonSet` changes all `DaemonSets` of the
+/// release.
 fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Whether both entries select nodes by name, so that the values of both apply to a node that both name.
+/// Whether both entries select nodes by name. Then a node that both entries name gets the values of both.
 fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether a chart of the form `root` gives a node that two entries select the values of both: if both select by name,
-/// or both by the same label.
+/// Whether a node that two entries select gets the values of both from a chart of the form `root`: if both entries
+/// select by name, or both by the same label key.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

@@ -11,7 +11,7 @@ use crate::observed::{Labels, Node};
 /// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// For each label of a node, the values that roles want it to have, each with the names of these roles.
+/// The values that roles want for each label of a node: by label and value, the names of the roles.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
 /// The warnings by field and message, each with the names of the nodes that it is about.
@@ -81,10 +81,12 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     }
 }
 
-/// Returns the labels that the operator must own on a node.
+/// Returns the labels that the operator must own on a node, and adds a warning for each label that it cannot set as a
+/// role wants.
 ///
-/// A label to which another writer gave another value is left out, with a warning. If roles want different values for a
-/// label, the operator warns and keeps the value that it has set, if one of the roles wants this value.
+/// The operator leaves out a label if another writer has set it to another value. If roles want different values for a
+/// label, the operator keeps a value that it has set itself, if one of the roles still wants that value. If not, it
+/// leaves the label out.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -104,8 +106,8 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // If roles want different values, keep the current value if the operator set it and a role wants it, so that
-        // pods that select by the label keep running.
+        // If roles want different values, keep the current value if the operator set it and a role wants it. Otherwise
+        // pods that select nodes by the label would have to stop.
         if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
@@ -114,14 +116,15 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
 }
 
 /// Returns the warning about a label that a role wants to set, but that another writer has set to another value. The
-/// caller replaces `{nodes}`.
+/// caller replaces `{nodes}` by the names of the nodes.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
         "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, remove the label: kubectl label node <node> {key}-"
     )
 }
 
-/// Returns the warning about a label that several roles want to set to different values. The caller replaces `{nodes}`.
+/// Returns the warning about a label that several roles want to set to different values. The caller replaces `{nodes}`
+/// by the names of the nodes.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
@@ -133,7 +136,8 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change of a node's labels and of the annotation that lists them; `None` if both are up to date.
+/// Returns the change that gives a node exactly `labels` as the operator's labels, and updates the annotation that
+/// lists them; `None` if the node needs no change.
 fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);

@@ -22,7 +22,8 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Returns nodes with their labels; the last text of each is the annotation that lists osdpl's own labels.
+/// Returns an inventory of nodes, each given as its name, its labels, and the annotation that lists the labels that
+/// osdpl set.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
@@ -53,7 +54,8 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (both.clone(), json!({}), "", "a gets compute=on, gateway=on, switch=on"),
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
-        // If someone else set the label to the desired value, the operator takes it over: the annotation lists it.
+        // If someone else has set the label to the desired value, the operator takes the label over: it adds the label
+        // to the annotation that lists osdpl's labels.
         (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a gets an updated annotation with osdpl's labels"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
@@ -180,7 +182,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // One entry selects by a label that the role `compute` is about to set on the node.
+        // One entry of each case selects by a label that the role `compute` is about to set on node `a`.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);

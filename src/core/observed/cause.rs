@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of objects that run periodically. No component waits for them.
+/// The kind of a root cause that runs periodically. No component waits for an object of this kind.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause: the object at the end of the chain that a component waits for.
@@ -13,7 +13,7 @@ const PERIODIC: &str = "CronJob";
 pub struct Cause {
     /// The problem and its reason in one line: `mariadb/server: mariadb-server-0: ImagePullBackOff quay.io/…`.
     pub message: String,
-    /// The objects to inspect: the root cause, its pod, its claim, its node.
+    /// The objects to inspect: first the object that is the root cause, then its pod, its claim and its node.
     pub objects: Vec<CauseObject>,
     /// Whether the root cause stays until a person fixes it.
     pub stuck: bool,

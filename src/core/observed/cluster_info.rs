@@ -19,7 +19,7 @@ pub struct ClusterInfo {
 /// The number of nodes with each label, counted in the cluster or assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// Every label is on this many nodes. A person stated the number on the command line.
+    /// A person stated on the command line how many nodes the cluster has. Each label counts as present on all of them.
     All(usize),
     /// The number of nodes by label `(key, value)`, only for the labels that were counted.
     Labelled(BTreeMap<(String, String), usize>),

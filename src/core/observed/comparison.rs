@@ -30,7 +30,7 @@ pub enum ComparisonResult {
     Differs {
         /// How the revision's chart differs from the desired one; `None` if they are the same.
         chart: Option<String>,
-        /// The value paths that differ, sorted.
+        /// The paths of the values that differ, sorted.
         paths: Vec<String>,
     },
     /// Another tool manages the release. Contains a message that names the tool and says what to do.

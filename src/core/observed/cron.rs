@@ -14,11 +14,12 @@ pub struct ObservedCronJob {
     pub name: String,
     /// The name of the helm release that owns the `CronJob`.
     pub release: String,
-    /// The labels `application` and `component` of the `CronJob` or of its pods. Most upstream charts set no such
-    /// labels: then the release name takes the place of `application`, and the name of the `CronJob` that of
-    /// `component`.
+    /// The component of the `CronJob`, from the labels `application` and `component` of the `CronJob` or of its pods.
+    ///
+    /// Most upstream charts set no such labels. Then `application` is the name of the release, and `component` is the
+    /// name of the `CronJob`.
     pub component: Component,
-    /// Whether the `CronJob` is suspended.
+    /// Whether the `CronJob` is suspended, so that its schedule starts no runs.
     pub suspended: bool,
     /// When the schedule last started a run.
     pub scheduled: Option<Timestamp>,
@@ -26,9 +27,9 @@ pub struct ObservedCronJob {
     pub succeeded: Option<Timestamp>,
     /// Whether a run is active, started by the schedule or by a person.
     pub running: bool,
-    /// The last finished run, as long as its Job exists.
+    /// The last finished run; `None` if no Job of a finished run exists.
     pub last: Option<FinishedRun>,
-    /// Why the active or last run is not successful.
+    /// What is wrong with the active run or, if none is active, with the last run; `None` if nothing is wrong.
     pub trouble: Option<Issue>,
 }
 

@@ -1,10 +1,10 @@
-//! Failed operations of osdpl on releases.
+//! Failed operations that osdpl had started on releases.
 
 use k8s_openapi::jiff::Timestamp;
 
 use crate::release::Verb;
 
-/// An operation of osdpl on a release that failed.
+/// A failed operation that osdpl had started on a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     /// The operation that failed: an upgrade or an uninstall.
@@ -13,23 +13,25 @@ pub struct Failed {
     pub inputs: String,
     /// When the operation failed.
     pub at: Timestamp,
-    /// The number of failures in a row.
+    /// How often in a row this operation failed with these inputs.
     pub count: u32,
     /// The error and what to do, without secrets.
     pub message: String,
-    /// What must change before a retry can succeed. The delay before the retry depends on it.
+    /// What must change before a retry can succeed. The delay before the next retry depends on this condition.
     pub fix: RetryCondition,
     /// Whether an event already reported this failure.
     pub is_reported: bool,
 }
 
-/// What must change before a retry of a failed operation can succeed. The delay before the retry depends on it.
+/// What must change before a retry of a failed operation can succeed. The delay before the next retry depends on this
+/// condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Perhaps nothing, so osdpl retries soon: a hook failed, or the API server did not respond.
+    /// Perhaps nothing must change: a hook failed, or the API server did not respond. So osdpl retries soon.
     Time,
-    /// The cluster: a person must, for example, delete an immutable object. No watch reports that this was done.
+    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports that the
+    /// person did it, so osdpl retries, but with long delays.
     Manual,
-    /// The inputs: helm cannot render the chart with the present ones.
+    /// The inputs must change: helm cannot render the chart with the present inputs.
     Inputs,
 }

@@ -8,20 +8,21 @@ pub type Labels = BTreeMap<String, String>;
 /// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// The node's uid, because a new node may reuse the name.
+    /// The node's uid. A new node may have the same name, but never the same uid.
     pub uid: String,
     /// All labels of the node.
     pub labels: Labels,
     /// The labels that the operator set, from the annotation [`crate::api::NODE_LABELS`].
     pub ours: Labels,
-    /// The node's pod networks, if Kubernetes assigns them: `10.244.3.0/24`.
+    /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
-    /// Whether the node's kubelet is silent or not ready.
+    /// Whether the node is lost: its kubelet reports that it is not ready, or does not report at all.
     pub missing: bool,
 }
 
 impl Node {
-    /// Returns a node with these labels; `annotation` lists the labels that the operator set.
+    /// Returns a node with these labels. `annotation` is the value of the annotation that lists the labels that the
+    /// operator set.
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
         let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
         let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

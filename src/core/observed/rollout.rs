@@ -6,7 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::Component;
 
-/// The state of a `DaemonSet` with the update strategy `OnDelete`. Kubernetes does not replace the pods of such a set.
+/// The state of a `DaemonSet` with the update strategy `OnDelete`. With this strategy, Kubernetes does not replace
+/// outdated pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDelete {
     /// The uid of the `DaemonSet`, which identifies its pods and revisions.
@@ -15,7 +16,8 @@ pub struct OnDelete {
     pub stale: i32,
 }
 
-/// All `DaemonSets` of a component in a namespace. There are several if values differ between nodes.
+/// All `DaemonSets` of a component in a namespace. A component has several `DaemonSets` if its values differ between
+/// nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaemonSetGroup {
     /// The namespace of the `DaemonSets`.
@@ -53,9 +55,9 @@ pub struct DaemonPod {
 /// The state of a data plane pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodState {
-    /// The pod is ready. Contains since when, if that is known.
+    /// The pod is ready. Contains the time since when, if that time is known.
     Ready(Option<Timestamp>),
-    /// The pod starts or waits. Contains the reason, and when the pod was created, if that is known.
+    /// The pod starts or waits. Contains the reason, and the time when the pod was created, if that time is known.
     Starting(String, Option<Timestamp>),
     /// The pod is not ready and cannot recover without help. Contains the reason.
     Unhealthy(String),

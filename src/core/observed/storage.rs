@@ -9,10 +9,11 @@ pub struct Claim {
     pub namespace: String,
     /// The claim's name.
     pub name: String,
-    /// The release that the claim belongs to: from the label `release_group` on claims of StatefulSets, from helm's
-    /// annotations on claims of charts.
+    /// The release that the claim belongs to: for a claim of a `StatefulSet`, from its label `release_group`; for a
+    /// claim in a chart's manifest, from helm's annotations.
     pub release: Option<ReleaseKey>,
-    /// The requested storage class. `None` requests the default class, an empty text requests no class.
+    /// The requested storage class. `None` requests the default class. With an empty string, the claim gets only a
+    /// volume without a class.
     pub class: Option<String>,
     /// The requested size as written in the claim: `10Gi`.
     pub size: String,

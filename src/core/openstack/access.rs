@@ -8,8 +8,8 @@ use crate::catalog::Catalog;
 use crate::desired::Desired;
 use crate::endpoint::{Login, Url, internal};
 
-/// The service types of Nova and Neutron, by which the catalogue's `endpoint` names their APIs (OpenStack's Service
-/// Types Authority).
+/// The service types of Nova and Neutron (OpenStack's Service Types Authority). The field `endpoint` in a service's
+/// file of the catalogue contains the type of its API.
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
@@ -65,7 +65,8 @@ pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
 }
 
-/// Returns the time when a token expires from Keystone's response; `None` if the response lacks it.
+/// Returns when a token expires, from the response in which Keystone returned the token; `None` if the response does
+/// not say.
 ///
 /// The field is `token.expires_at` of Identity API v3.
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {

@@ -26,7 +26,7 @@ impl fmt::Display for Api {
 /// The HTTP method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// Reads objects.
+    /// Reads one or more objects.
     Get,
     /// Starts an operation.
     Post,
@@ -48,7 +48,7 @@ impl HttpMethod {
     }
 }
 
-/// A function that parses a response body.
+/// The function of a request that parses the body of its response.
 type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
 /// A request to an API, with the parser of its response.
@@ -80,10 +80,10 @@ impl Call<()> {
 }
 
 impl<T> Call<T> {
-    /// Parses a response body.
+    /// Parses the body of the response to this request.
     ///
     /// # Errors
-    /// The body is not what the request expects; contains the parser's message.
+    /// The body does not have the form that the request expects. The error is the parser's message.
     pub fn read(&self, body: &[u8]) -> Result<T, String> {
         (self.read)(body)
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Api;
 
-/// The maximum number of characters that an error takes over from the message of an API.
+/// The maximum number of characters of an API's error message that osdpl quotes.
 const MAX_MESSAGE: usize = 300;
 
 /// Why a request to one of the cloud's APIs failed. The error contains no request headers and no tokens.
@@ -31,7 +31,7 @@ pub enum Error {
         /// The HTTP status of the response: `401 Unauthorized`.
         status: String,
     },
-    /// The API refused the request, with an HTTP error.
+    /// The API responded to the request with an HTTP error.
     #[error("{what}: {status}{}", message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     Refused {
         /// The request: `GET http://…`.
@@ -64,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the API refused the request because of the object's present state: HTTP 409.
+    /// Whether the API refused the request because the object's present state does not allow it: HTTP 409.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }
@@ -75,10 +75,10 @@ impl Error {
     }
 }
 
-/// Returns the error message in an API's response body, as one line; `None` if there is none.
+/// Returns the error message in an API's response body, as one line; `None` if the body has no message.
 ///
 /// Nova writes `{"conflictingRequest": {"message": …}}` and Neutron `{"NeutronError": {"message": …}}`. An API that
-/// does not support the requested version writes `{"errors": [{"detail": …}]}` (API-WG).
+/// does not support the requested version writes `{"errors": [{"detail": …}]}`.
 pub fn error_message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = body.as_object()?.values().find_map(|inner| {

@@ -1,4 +1,4 @@
-//! Compares Nova's hosts with the nodes: new hosts, and hosts whose node was deleted.
+//! Finds new hosts of Nova, and hosts whose Kubernetes node was deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +16,21 @@ pub struct HostQuery {
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if they cannot be listed, and then no host counts as deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes. Then it considers no node as
+    /// deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
 }
 
 impl HostQuery {
-    /// Returns the number of ready nova-compute pods: Nova should report as many hosts.
+    /// Returns the number of ready nova-compute pods. Nova should report the same number of hosts.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
 }
 
-/// A query of Nova's hosts with its response.
+/// A query of Nova's hosts, with the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
     /// The query that was sent.
@@ -38,14 +39,14 @@ pub struct HostObservation {
     pub response: Result<HostResponse, String>,
 }
 
-/// The hosts that Nova reported, and the result of deleting hosts.
+/// The hosts that Nova reported, and which hosts of removed nodes the operator deleted or failed to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostResponse {
-    /// The hosts that a decision depends on: up, not mapped to a cell, or without a node.
+    /// Nova's hosts, compared with the nodes of the cluster.
     pub hosts: Hosts,
-    /// The nodes whose hosts could not be deleted, each with the reason.
+    /// The nodes whose hosts the operator failed to delete, each with the reason.
     pub not_deleted: BTreeMap<String, String>,
-    /// The nodes whose hosts were deleted, each with what was deleted.
+    /// The nodes whose hosts the operator deleted, each with a description of the deleted host.
     pub deleted: BTreeMap<String, DeletedHost>,
 }
 
@@ -54,18 +55,18 @@ pub struct HostResponse {
 pub struct DeletedHost {
     /// The host's name in Nova.
     pub host: String,
-    /// The number of the host's Neutron agents that were deleted.
+    /// How many of the host's Neutron agents the operator deleted.
     pub agents: usize,
 }
 
 /// Nova's hosts, compared with the nodes of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node, but no hypervisor in Nova's list. They are not mapped to a cell and get no
-    /// instances.
+    /// Hosts that are up and have a node, but no hypervisor in Nova's list: Nova has not mapped these hosts to a cell
+    /// and places no instances on them.
     ///
-    /// The values are the UUIDs of the hosts' nova-compute services. Nova gives a host another UUID if it was deleted
-    /// and added again.
+    /// The values are the UUIDs of the hosts' nova-compute services. A host that was deleted and added again has
+    /// another UUID.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -73,7 +74,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Compares Nova's services and hypervisors with the nodes; without `nodes` every host counts as having a node.
+    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, every host counts as
+    /// having a node.
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
@@ -87,8 +89,8 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // The time of a host's last report is left out: otherwise each new report would change the result and
-            // trigger a reconcile pass.
+            // Leave out when the host last reported: otherwise each new report would change the result and trigger a
+            // reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
@@ -98,9 +100,9 @@ impl Hosts {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
 
-    /// Whether any host without a node is still up.
+    /// Whether Nova still reports any host without a node as up.
     ///
-    /// Nova reports a nova-compute that stopped as down only after a minute (`service_down_time`).
+    /// Nova reports a stopped nova-compute as down only after a minute (`service_down_time`).
     pub fn has_stale_hosts(&self) -> bool {
         self.without_node.iter().any(Service::is_up)
     }
@@ -110,7 +112,7 @@ impl Hosts {
         find_service(&self.without_node, node)
     }
 
-    /// Removes a host from the hosts without a node, after it was deleted in Nova.
+    /// Removes a host that Nova no longer has from the list of hosts without a node.
     pub fn drop_host(&mut self, host: &str) {
         self.without_node.retain(|service| service.host != host);
     }
@@ -121,18 +123,19 @@ impl Hosts {
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// The number of runs for the same hosts, including this one.
+    /// How often the host discovery ran for the same hosts, including this run.
     pub tries: u32,
-    /// The last success of the host discovery before this run started. A newer success means that this run has ended.
+    /// When the host discovery last succeeded before this run started. A later success means that this run has ended.
     pub last_success: Option<Timestamp>,
 }
 
-/// The maximum number of discovery runs for the same hosts.
+/// The maximum number of runs of the host discovery for the same hosts.
 ///
-/// One run may not suffice: a nova-compute is up a moment before Nova records its hypervisor.
+/// One run may not suffice: Nova may report a nova-compute as up shortly before it records the hypervisor, which the
+/// discovery needs.
 const MAX_RUNS: u32 = 2;
 
-/// What the operator does next about new hosts.
+/// What the operator does next about hosts that Nova has not mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Do nothing: there are no new hosts.
@@ -141,14 +144,15 @@ pub enum Next {
     Wait,
     /// Start a run of the host discovery and remember it.
     Run(Mapping),
-    /// Stop trying and report the hosts: the runs of the host discovery did not map them to a cell.
+    /// Stop trying and report the hosts: the runs of the host discovery did not map the hosts to a cell.
     GaveUp,
 }
 
-/// Decides what to do about new hosts, which are not mapped to a cell.
+/// Decides what to do about hosts that Nova has not mapped to a cell.
 ///
-/// `known` is the last run for such hosts, `ran` the last success of the discovery. `running` is whether any run is
-/// active: runs must not overlap (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
+/// `known` is the last run that the operator started, and `ran` is when the discovery last succeeded. If any run is
+/// active (`running`), the operator waits: runs must not overlap (upstream's `CronJob` sets `concurrencyPolicy:
+/// Forbid`).
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,
@@ -197,7 +201,11 @@ mod tests {
             vec![service("n1", "up"), service("n2", "up"), service("n3", "down"), service("elsewhere", "up")];
         let hosts = Hosts::from_services(services, &mapped(&["n1"]), Some(&names(&["n1", "n2", "n3"])));
         assert_eq!((&hosts.unmapped, hosts.up), (&unmapped(&["n2"]), 2));
-        assert_eq!(hosts.without_node().count(), 0, "n3 has its node, and elsewhere is up");
+        assert_eq!(
+            hosts.without_node().count(),
+            0,
+            "only a host that is down and has no node counts: n3 has a node, and elsewhere is up"
+        );
         assert!(hosts.has_stale_hosts());
     }
 
@@ -207,7 +215,7 @@ mod tests {
         let hosts = Hosts::from_services(services(), &[], Some(&names(&["n1"])));
         assert_eq!(hosts.without_node().collect::<Vec<_>>(), ["n2.example.org"]);
         assert_eq!(hosts.host_of_deleted_node("n2").unwrap().host, "n2.example.org");
-        assert!(hosts.host_of_deleted_node("n1").is_none(), "its node exists");
+        assert!(hosts.host_of_deleted_node("n1").is_none(), "n1 is no deleted node, so the function returns no host");
         assert_eq!(Hosts::from_services(services(), &[], None).without_node().count(), 0);
     }
 
@@ -217,11 +225,11 @@ mod tests {
         let (one, two) = (unmapped(&["n1"]), unmapped(&["n1", "n2"]));
         assert_eq!(next(None, &BTreeMap::new(), at(1), false), Next::None);
         let Next::Run(first) = next(None, &one, at(1), false) else { panic!("no run") };
-        assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "a run is active");
+        assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "no run starts while another is active");
         assert_eq!(
             next(Some(&first), &one, at(1), false),
             Next::Wait,
-            "the run failed, or its end is not observed yet"
+            "no second run starts before the operator knows that the first succeeded"
         );
         assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "runs do not overlap");
         let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("no second run") };

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::call::encode;
 use super::{Api, Call, HttpMethod};
 
-/// A Neutron agent; OVN controllers are listed as agents too.
+/// A Neutron agent. Neutron also lists OVN controllers as agents.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Agent {
     /// The agent's UUID.
@@ -17,10 +17,10 @@ pub struct Agent {
     pub host: String,
     /// Whether the agent reports regularly.
     pub alive: bool,
-    /// Whether an administrator has the agent enabled.
+    /// Whether the administrator allows Neutron to use the agent.
     #[serde(rename = "admin_state_up")]
     pub enabled: bool,
-    /// When the agent last reported; UTC without a time zone.
+    /// When the agent last reported, in UTC; the text contains no time zone.
     #[serde(default, rename = "heartbeat_timestamp")]
     pub heard: Option<String>,
 }
@@ -32,9 +32,9 @@ pub struct Agents {
     pub agents: Vec<Agent>,
 }
 
-/// Lists the agents of a host.
+/// Lists the agents of a host, which has the same name in Neutron as in Nova.
 ///
-/// A host has the same name in Neutron and Nova, because Neutron binds the ports of instances by it.
+/// The names are equal, because Neutron binds the ports of instances to the host that Nova names.
 pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }

@@ -8,7 +8,7 @@ use super::{Api, Call, Error, HttpMethod};
 
 /// The microversion of all requests: 2.53 (OpenStack Pike).
 ///
-/// It identifies services by UUID. `block_migration: auto` needs 2.25.
+/// From this version on, Nova identifies services by UUID. The value `auto` of `block_migration` needs 2.25.
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
 /// The HTTP header that requests a microversion.
@@ -32,7 +32,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Nova's response that names the API versions it supports.
+/// The response in which Nova names the API versions that it supports.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Versions {
     version: Described,
@@ -65,7 +65,7 @@ impl Versions {
 
 /// Queries the API versions that Nova supports.
 ///
-/// Nova answers without a token, but the WSGI pipeline of upstream's chart (`conf.paste`) requires one.
+/// Nova itself needs no token for this request, but the WSGI pipeline in upstream's chart (`conf.paste`) requires one.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
@@ -84,7 +84,7 @@ pub struct Service {
     /// Why the service is disabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
-    /// When the service last reported or was changed; UTC without a time zone.
+    /// When the service last reported or was changed, in UTC; the text contains no time zone.
     #[serde(default, rename = "updated_at")]
     pub updated: Option<String>,
 }
@@ -113,11 +113,12 @@ pub fn services() -> Call<Services> {
     Call::get(Api::Compute, "/v2.1/os-services?binary=nova-compute".into())
 }
 
-/// Finds the nova-compute service of a node.
+/// Finds the nova-compute service of a Kubernetes node.
 ///
-/// Upstream's charts register a host as the node's `hostname --fqdn` (`pod.use_fqdn.compute`, on by default). If no
-/// host has the node's name, the only host with the same first label is used. Upper and lower case are equal, because
-/// kubelets convert names to lower case.
+/// With upstream's charts, the host's name in Nova is what `hostname --fqdn` prints on the node
+/// (`pod.use_fqdn.compute`, on by default). If no host has the node's name, the function takes the host with the same
+/// first label (the part before the first dot), if only one has it. It ignores the case of letters, because kubelets
+/// convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -125,7 +126,7 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // The first label is compared only if one of the names has no domain: two different full names are two
+            // Compare first labels only if one of the two names has no domain: two different full names belong to two
             // hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
@@ -133,13 +134,14 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
     })
 }
 
-/// Excludes a nova-compute from scheduling. Nova limits the reason to 255 characters.
+/// Excludes a nova-compute service from scheduling: Nova places no further instances on its host. Nova limits the
+/// reason to 255 characters.
 pub fn disable(id: &str, reason: &str) -> Call<()> {
     let reason: String = reason.chars().take(255).collect();
     change(id, json!({"status": "disabled", "disabled_reason": reason}))
 }
 
-/// Lets the scheduler use a nova-compute again.
+/// Lets Nova place instances on the host of a nova-compute service again.
 pub fn enable(id: &str) -> Call<()> {
     change(id, json!({"status": "enabled"}))
 }
@@ -185,23 +187,25 @@ struct Link {
 }
 
 impl Servers {
-    /// Returns the marker of the next page; `None` on the last page.
+    /// Returns the UUID of the last instance on this page, after which the next page starts; `None` on the last page.
     ///
-    /// Nova's link to the next page is not followed, because it points to the public endpoint.
+    /// The function ignores the link to the next page in Nova's response, because the link points to the public
+    /// endpoint.
     pub fn next(&self) -> Option<&str> {
         let more = self.servers_links.iter().any(|link| link.rel == "next");
         self.servers.last().filter(|_| more).map(|server| server.id.as_str())
     }
 }
 
-/// Lists a page of the instances on a host, of all projects, starting after `after`.
+/// Lists a page of the instances of all projects on a host: those that follow the instance `after`.
 pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
     let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     let path = format!("/v2.1/servers/detail?all_tenants=1&host={}&limit={PAGE}{marker}", encode(host));
     Call::get(Api::Compute, path)
 }
 
-/// Starts a live migration to a host that the scheduler chooses. Nova accepts it at once and runs it in the background.
+/// Starts a live migration to a host that the scheduler chooses. Nova accepts the request at once and migrates in the
+/// background.
 pub fn live_migrate(id: &str) -> Call<()> {
     let body = json!({"os-migrateLive": {"host": null, "block_migration": "auto"}});
     Call::act(Api::Compute, HttpMethod::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
@@ -210,14 +214,14 @@ pub fn live_migrate(id: &str) -> Call<()> {
 /// A migration of an instance between hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Migration {
-    /// The migration's number; later migrations have higher ones.
+    /// The migration's number. A later migration has a higher number.
     pub id: i64,
     /// The UUID of the instance that moves.
     #[serde(rename = "instance_uuid")]
     pub server: String,
     /// The migration's status: `queued`, `preparing`, `running`, `completed`, `error`, `failed`, `cancelled` …
     pub status: String,
-    /// The host that the instance moves to, once the scheduler chose it.
+    /// The host that the instance moves to; `None` until the scheduler has chosen it.
     #[serde(default, rename = "dest_compute")]
     pub destination: Option<String>,
 }
@@ -242,13 +246,13 @@ pub struct Migrations {
     pub migrations: Vec<Migration>,
 }
 
-/// Lists the live migrations away from a host, including finished ones.
+/// Lists the live migrations away from a host, including finished migrations.
 pub fn migrations(host: &str) -> Call<Migrations> {
     let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", encode(host));
     Call::get(Api::Compute, path)
 }
 
-/// Lists all migrations to or from a host, including cold ones and evacuations.
+/// Lists all migrations to or from a host, including cold migrations and evacuations.
 ///
 /// Nova cannot filter by the destination alone.
 pub fn moves(host: &str) -> Call<Migrations> {
@@ -279,7 +283,7 @@ pub struct Hypervisor {
     pub service: HypervisorService,
 }
 
-/// The nova-compute service of a hypervisor.
+/// The nova-compute service that runs a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct HypervisorService {
     /// The name of the service's host in Nova.
@@ -296,14 +300,14 @@ pub struct Hypervisors {
 }
 
 impl Hypervisors {
-    /// Returns the marker of the next page; `None` on the last page.
+    /// Returns the UUID of the last hypervisor on this page, after which the next page starts; `None` on the last page.
     pub fn next(&self) -> Option<&str> {
         let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
         self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())
     }
 }
 
-/// Lists a page of hypervisors, starting after `after` (microversion 2.33).
+/// Lists a page of the hypervisors: those that follow the hypervisor `after`. Pages need microversion 2.33.
 pub fn hypervisors(after: Option<&str>) -> Call<Hypervisors> {
     let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     Call::get(Api::Compute, format!("/v2.1/os-hypervisors/detail?limit={PAGE}{marker}"))

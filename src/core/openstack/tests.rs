@@ -16,8 +16,12 @@ fn finds_service_by_node_name_or_first_label() {
     assert_eq!(of(&["n1.example.org", "n1"], "n1").as_deref(), Some("n1"));
     assert_eq!(of(&["n1.example.org", "n11.example.org"], "n1").as_deref(), Some("n1.example.org"));
     assert_eq!(of(&["n1", "n2"], "n2.example.org").as_deref(), Some("n2"));
-    assert_eq!(of(&["n1.a.org", "n1.b.org"], "n1"), None, "two hosts have the first label n1");
-    assert_eq!(of(&["n1.a.org"], "n1.b.org"), None, "two full names that differ are two hosts");
+    assert_eq!(
+        of(&["n1.a.org", "n1.b.org"], "n1"),
+        None,
+        "a short name matches no host if two hosts have it as first label"
+    );
+    assert_eq!(of(&["n1.a.org"], "n1.b.org"), None, "two different full names belong to two hosts");
     assert_eq!(of(&[], "n1"), None);
 }
 

@@ -8,22 +8,23 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns how the newest revision compares with the desired inputs; `None` until the operator has compared them.
+    /// Returns how the newest revision compares with the desired inputs; `None` until the operator has compared the
+    /// two.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision, which someone else made, equals the desired state. If so, osdpl labels the revision
-    /// as its own.
+    /// Whether the newest revision equals the desired state although osdpl did not make it with these inputs. Then
+    /// osdpl only labels its record.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
     /// Returns the step of a release with `managed: false` in the spec.
     ///
-    /// If the newest record is pending, osdpl first unlocks the record. Then osdpl removes its labels from the records.
-    /// A release without osdpl's labels counts as ready.
+    /// If an interrupted operation left the newest record pending, osdpl first unlocks the record. Then osdpl removes
+    /// its labels from the records. A release without osdpl's labels counts as ready.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
@@ -37,7 +38,8 @@ impl Context<'_> {
 
     /// Returns the step of a release of which osdpl made no revision.
     ///
-    /// An adoption only labels the record, so it is allowed while the release is paused.
+    /// A person must request the adoption. It only labels the record, so osdpl adopts the release even while the
+    /// release is paused.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {
@@ -64,7 +66,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether osdpl adopted the release and has not upgraded it since.
+/// Whether osdpl adopted the newest revision although it differs from the desired state.
 pub(super) fn is_adopted(record: &ObservedRelease) -> bool {
     record.catalog.as_deref() == Some(ADOPTED)
 }

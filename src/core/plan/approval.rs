@@ -19,13 +19,15 @@ impl Context<'_> {
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
             true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
-            // A release that was deployed once is running, so its change needs the same approval as after a success.
+            // A release that was deployed once has running pods. So a change needs the same approval after a failure as
+            // after a success.
             false if record.was_deployed => self.change_step(name, release, record),
             false => self.upgrade_step(name, release, Some(record), Reason::Spec),
         }
     }
 
-    /// Returns the step of a release whose inputs are not the desired ones: an upgrade, or the wait for its approval.
+    /// Returns the step of a release that does not have the desired inputs: an upgrade, or the wait for approval of the
+    /// upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
         // `NO_INSTANCES`: running instances depend on no setting of this release, so new settings cannot break them.
@@ -48,11 +50,11 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because values for nodes split the `DaemonSets` differently, with the
-    /// number of pods.
+    /// Returns the components whose pods restart because the upgrade splits the `DaemonSets` differently by node, each
+    /// with the number of pods.
     ///
-    /// Counts all pods of every component that is split now or will be: the record contains only a digest of the split,
-    /// so osdpl can't tell which components change.
+    /// Counts all pods of every component that is split now or will be. Some of them may not restart, but the record
+    /// contains only a digest of the split, so osdpl can't tell which components change.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -89,8 +91,8 @@ impl Context<'_> {
     }
 }
 
-/// Describes the nodes on which instances run, their number and labels, from the `DaemonSets` of libvirt and
-/// nova-compute.
+/// Describes where instances run: for each `DaemonSet` of libvirt and nova-compute, the number and the label of its
+/// nodes.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());

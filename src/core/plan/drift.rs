@@ -19,19 +19,20 @@ pub enum DriftAction {
     Reported,
     /// Do not repair the drift, because the release is paused or its namespace is being deleted.
     Paused,
-    /// Wait until a time, because the drift came back after a repair.
+    /// Wait until a certain time, because someone changed the objects again after a repair.
     Backoff {
         /// The number of drift repairs in a row so far.
         count: u32,
         /// When the next repair may start.
         until: Timestamp,
     },
-    /// Repair the drift now: run helm upgrade with the same inputs.
+    /// Repair the drift now, by a helm upgrade with the same inputs.
     Now,
 }
 
 impl Decision {
-    /// Returns when the release needs the next pass, if its step or its drift repair waits for a time.
+    /// Returns when the release needs the next pass: at the time for which its step or its drift repair waits,
+    /// whichever is earlier.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         let until = match self.drift_action {
             Some(DriftAction::Backoff { until, .. }) => Some(until),
@@ -41,17 +42,17 @@ impl Decision {
     }
 }
 
-/// Returns the number of drift repairs in a row, counting the one that starts now.
+/// Returns the number of drift repairs in a row, including the repair that starts now.
 pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
     let recent = known.filter(|known| now.duration_since(known.last_started_at) < SETTLED);
     recent.map_or(0, |known| known.count).saturating_add(1)
 }
 
 impl Context<'_> {
-    /// Returns what to do about the drift of a release whose inputs are as desired; `None` without drift.
+    /// Returns what osdpl does about the drift of a release with the desired inputs; `None` without drift.
     ///
-    /// A repair that a person requested starts at once. With `drift: Repair` in the spec, the first repair starts at
-    /// once; if the drift comes back, each further repair waits longer.
+    /// If a person requested the repair, it starts at once. With `drift: Repair` in the spec, the first repair starts
+    /// at once, and if the drift comes back, osdpl waits longer before each further repair.
     pub(super) fn drift_action(&self, name: &str, release: &DesiredRelease) -> Option<DriftAction> {
         let key = &release.key;
         if release.drift == DriftPolicy::Ignore || self.observed.drifted(key).is_empty() {
@@ -66,8 +67,8 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl applies a release again although its inputs are as desired: it has drift, or a person requested
-    /// its repair.
+    /// Whether osdpl upgrades a release that already has the desired inputs: because its drift is due for repair, or
+    /// because a person requested the repair by the release's name.
     ///
     /// The annotation value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {

@@ -121,7 +121,7 @@ fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'
         .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
 }
 
-/// Describes what someone did to the release outside of osdpl and when, as far as the record says so.
+/// Describes the operation that someone ran on the release outside of osdpl, and when, as far as the record says so.
 fn by_hand(description: &str, since: Option<Timestamp>) -> String {
     let operation =
         if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };

@@ -46,8 +46,8 @@ impl Context<'_> {
     /// Returns the wait after a failed operation with the same inputs; `None` if no such operation failed, or if the
     /// backoff is over.
     ///
-    /// A person who requests a repair has probably fixed what made the operation fail. So the delay is then the short
-    /// one of [`RetryCondition::Time`].
+    /// If a person requests a repair, that person has probably fixed the cause of the failure. So the delay is then as
+    /// short as for [`RetryCondition::Time`].
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -60,7 +60,7 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// Returns the cleanup of objects that failed revisions left behind.
+    /// Returns the cleanup that removes objects that failed revisions left behind; `None` if no cleanup is due.
     ///
     /// The cleanup runs once a later revision succeeded, and also before each operation, because the operation makes
     /// helm drop old records.
@@ -93,9 +93,10 @@ impl Context<'_> {
 
 /// Returns the Jobs that osdpl must delete before an upgrade; `None` until the newest record's body was read.
 ///
-/// Plain Jobs are deleted because they are immutable. Hook Jobs are deleted only if images change. Helm replaces hook
-/// Jobs itself, but only after it changed the workloads: new pods would find the old `db-sync` complete and start on an
-/// old database schema. The hook Jobs come from helm's record, because they differ between chart versions.
+/// osdpl deletes plain Jobs because they are immutable. It deletes hook Jobs only if images change. helm replaces hook
+/// Jobs itself, but only after it has changed the workloads: new pods would find the old `db-sync` complete and start
+/// on an old database schema. The names of hook Jobs come from helm's record, because they differ between chart
+/// versions.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
@@ -108,31 +109,33 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
     Some(jobs)
 }
 
-/// Whether osdpl made the newest revision with the desired images.
+/// Whether osdpl made the newest revision, with the desired images.
 ///
-/// If someone else made the revision, helm copied its images label from an earlier revision, so the label does not
-/// describe the images of this one.
+/// If someone else made the newest revision, its images label is a copy from an earlier revision and does not describe
+/// its own images.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())
 }
 
-/// Returns the shortest and the longest delay before a retry in seconds; `None` if a retry cannot succeed.
+/// Returns the shortest and the longest delay before a retry, in seconds; `None` if a retry with the same inputs cannot
+/// succeed.
 ///
 /// The delay doubles with each failure in a row.
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // Retries are rare, because every attempt writes all objects of the release and adds a revision. They never
-        // stop, because no watch reports that a person deleted the immutable object or raised the quota.
+        // osdpl retries rarely, because every attempt writes all objects of the release and adds a revision. But it
+        // never gives up, because no watch reports that a person deleted the immutable object or raised the quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }
 }
 
-/// Returns the delay after `count` failures in a row, with up to a quarter added as jitter.
+/// Returns the delay before the next try after `count` failures in a row, with up to a quarter added as jitter; `None`
+/// if a retry cannot succeed.
 ///
-/// The jitter is a digest of the release's name and the count: a plan must depend only on its inputs.
+/// The jitter is not random but a digest of the release's name and the count: equal inputs must give equal plans.
 pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: RetryCondition) -> Option<SignedDuration> {
     let (first, longest) = retry_delay_range(fix)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);

@@ -7,10 +7,10 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
-/// Whether a component of release `key` is available, so that releases that need it can start.
+/// Whether a component of the release `key` is available, so that releases that need the component can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // With values for single nodes, a component has several DaemonSets, and one of them may select no node. A DaemonSet
-    // without nodes is left out.
+    // If the spec sets values for single nodes, a component has several DaemonSets, and some of them may select no
+    // node. A DaemonSet without nodes does not count.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -43,8 +43,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // A hook Job that does not exist was complete, because helm recorded the revision as deployed. A plain Job that
-        // does not exist will still be created.
+        // A Job that does not exist does not make the release wait. A missing hook Job completed before helm recorded
+        // the revision as deployed, and the deletion of a plain Job is drift.
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
@@ -63,13 +63,14 @@ fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the workload is ready. A node that is down only degrades it: in large clusters some node usually is.
+/// Whether the workload counts as ready, possibly degraded. A workload is only degraded if its missing pods are on
+/// nodes that are down: in large clusters some node usually is.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }
 
-/// Whether a rollout explains why the workload is not ready: only pods of the batch being replaced are missing, and no
-/// pod is stuck.
+/// Whether a rollout explains why the workload is not ready: no more pods are missing than the batch has, and no pod is
+/// stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
     let daemons = DaemonSetGroup { namespace: namespace.clone(), component: component.clone() };

@@ -1,4 +1,4 @@
-//! The states of a release that a step is decided from.
+//! Finds the state of a release, from which the plan decides its step.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -6,31 +6,31 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record that osdpl did not make counts as locked by a running helm process.
+/// How long osdpl considers a pending record that it did not make as locked by a running helm process.
 ///
-/// Helm does not say whether that process still runs. No operation of the upstream charts takes longer without a new
+/// helm does not say whether that process still runs. No operation of the upstream charts takes longer without a new
 /// record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
-/// The state of one release, which decides its step.
+/// The state of one release. The plan maps each state to a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
-    /// Helm has no record of the release.
+    /// helm has no record of the release.
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
-    /// Another process runs helm for the release. The time is when osdpl considers that process dead; `None` means
-    /// never.
+    /// Another process runs helm for the release. Contains the time from which osdpl considers that process dead;
+    /// `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
-    /// The helm process that made the newest record ended early and left it pending.
+    /// The newest record is pending. osdpl considers the helm process that made this record dead.
     Abandoned(&'a ObservedRelease),
-    /// Someone started to uninstall the release, and helm did not finish.
+    /// helm began to uninstall the release and has not finished; this operator does not run helm for it now.
     Uninstalling(&'a ObservedRelease),
-    /// The newest operation failed, and osdpl had started it.
+    /// osdpl ran the newest operation, and the operation failed.
     Failed(&'a ObservedRelease),
-    /// osdpl made the newest revision, with other inputs than desired.
+    /// osdpl made the newest revision, but not with the desired inputs.
     OutOfDate(&'a ObservedRelease),
-    /// osdpl made the newest revision, with the desired inputs.
+    /// osdpl made the newest revision with the desired inputs, and helm deployed it.
     InSync(&'a ObservedRelease),
     /// osdpl made an earlier revision, but someone else made the newest one.
     Foreign(&'a ObservedRelease),
@@ -40,7 +40,7 @@ pub enum State<'a> {
     Undecodable(&'a str),
 }
 
-/// Finds the state of a release; `wanted` is `None` if the release is no longer desired.
+/// Finds the state of a release. `wanted` is `None` if the spec no longer desires the release.
 pub fn classify<'a>(
     wanted: Option<&DesiredRelease>,
     key: &ReleaseKey,
@@ -59,7 +59,7 @@ pub fn classify<'a>(
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this
-    // revision only if the attempt label names its number.
+    // revision only if the attempt label contains the number of this revision.
     let ours = attempt.revision == record.revision;
     match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => match (ours, attempt.owner) {
@@ -75,8 +75,8 @@ pub fn classify<'a>(
             }
         },
         Status::Uninstalling => State::Uninstalling(record),
-        // `helm uninstall --keep-history` leaves records, but helm can install the release again on top of them. So the
-        // release counts as absent.
+        // `helm uninstall --keep-history` leaves records behind, but helm can install the release again despite these
+        // records. So the release counts as absent.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

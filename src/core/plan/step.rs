@@ -8,14 +8,14 @@ use crate::desired::DesiredRelease;
 use crate::observed::{ComparisonResult, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::{Cleanup, Status, Verb};
 
-/// The decision about one release.
+/// What osdpl does with one release: its step, its cleanup and the repair of its drift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The namespace and name of the release.
     pub key: ReleaseKey,
-    /// The operation to start, or the reason why none starts.
+    /// The operation to start, or the reason why osdpl starts none.
     pub step: Step,
-    /// The leftovers of failed revisions to remove before the step; `None` if there are none.
+    /// The cleanup of what failed revisions left behind, which osdpl does before the step; `None` if no cleanup is due.
     pub cleanup: Option<Cleanup>,
     /// What to do about drift; `None` without drift.
     pub drift_action: Option<DriftAction>,
@@ -28,8 +28,8 @@ pub enum Step {
     Do(Action, Reason),
     /// Start no operation and wait, for this reason.
     Wait(Wait),
-    /// The release has the desired inputs and is not ready yet. Contains one line for each workload, Job or probe that
-    /// is not ready.
+    /// The release has the desired inputs and is not ready yet. Contains one line for each reason, such as a workload
+    /// or Job that is not ready.
     Settling(Vec<String>),
     /// The release has the desired inputs and is ready, or osdpl has nothing to do with it.
     Ready,
@@ -40,27 +40,27 @@ pub enum Step {
 pub enum Action {
     /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
-        /// The names of the Jobs. Plain Jobs are immutable, and a complete hook Job of the previous revision would let
-        /// new pods start too early.
+        /// The names of the Jobs to delete: plain Jobs, because they are immutable, and hook Jobs of the previous
+        /// revision, because new pods that find them complete would start too early.
         delete_jobs: Vec<String>,
     },
     /// Run `helm uninstall`.
     Uninstall {
-        /// Whether helm uninstalls without running hooks.
+        /// Whether helm runs no hooks (`--no-hooks`).
         skip_hooks: bool,
     },
-    /// Mark the pending record of an interrupted operation as failed, so that helm accepts the next operation.
+    /// Change the pending record that an interrupted operation left behind, so that helm accepts the next operation.
     Unlock,
     /// Remove osdpl's labels from the release's records, so that the release is no longer managed.
     Unmanage,
     /// Add osdpl's labels to a record that someone else made.
     Adopt {
-        /// Whether the revision equals the desired state. If not, the labels say that it was adopted, and an upgrade
-        /// follows.
+        /// Whether the revision equals the desired state. If not, the labels contain the value `adopted` instead of
+        /// digests, and an upgrade follows after approval.
         in_sync: bool,
     },
-    /// Stop the running helm process, because its inputs are outdated and it cannot succeed, or because a person
-    /// requested to skip its hook.
+    /// Stop the running helm process, so that osdpl can start another operation: one with the present inputs, or an
+    /// uninstall without hooks.
     Stop,
 }
 
@@ -75,10 +75,10 @@ pub enum Reason {
     Catalog,
     /// Settings that running instances depend on changed. Contains the nodes that run instances, as text.
     Instances(String),
-    /// Values for nodes split the `DaemonSets` differently. Contains the components whose pods restart, each with the
-    /// number of nodes.
+    /// The upgrade splits `DaemonSets` differently by node. Contains the components whose pods restart, each with the
+    /// number of its nodes.
     Split(Vec<(Component, i32)>),
-    /// The last attempt failed. Contains the number of failures in a row.
+    /// The last attempt to upgrade the release failed. Contains the number of failures in a row.
     Retry(u32),
     /// A person requested a repair with an annotation.
     Repair,
@@ -86,20 +86,20 @@ pub enum Reason {
     Drift,
     /// The release is no longer desired.
     NotDesired,
-    /// An uninstall was started and not finished.
+    /// helm began to uninstall the release and did not finish.
     Unfinished,
-    /// An interrupted operation left the record in this status.
+    /// An interrupted operation left the newest record in this status.
     Abandoned(Status),
     /// The spec sets `managed: false` for the release.
     Unmanaged,
-    /// Someone else made the newest revision, and it equals the desired state.
+    /// The newest revision equals the desired state, although osdpl did not make it with these inputs.
     Matches,
     /// A person requested the adoption of the release.
     AdoptRequested,
-    /// The release was adopted, and its inputs differ from the desired ones.
+    /// osdpl adopted the release although it differs from the desired state.
     Adopted,
-    /// The desired state changed while helm runs. Contains the hook that helm waits for and the hook's problem, if helm
-    /// waits for a hook.
+    /// What the running helm process does is no longer desired. Contains the hook that helm waits for, with the hook's
+    /// problem, if helm waits for a hook.
     Superseded(Option<String>),
 }
 
@@ -112,21 +112,22 @@ pub enum Wait {
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,
-        /// Whether helm has not started yet, because other helm processes use all slots or the CPUs for rendering.
+        /// Whether helm has not started yet, because too many other helm processes run or render charts.
         queued: bool,
-        /// The hook that helm waits for, with its problem.
+        /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
     /// The record is locked by a helm process that someone else started, or by another operator process that runs.
     Locked {
-        /// When osdpl stops waiting, because the helm process is then considered dead. No watch reports that time.
+        /// When osdpl considers the helm process dead and stops waiting; `None` means never. No watch reports that this
+        /// time has come.
         until: Option<Timestamp>,
-        /// Which process holds the lock, for the status.
+        /// The message for the status, which says what process holds the lock.
         message: String,
     },
-    /// A person must approve the change first. Contains the reason for the change.
+    /// A person must first approve the change. Contains the reason for the change.
     Approval(Reason),
-    /// The last operation failed, and the time until the next try is not over.
+    /// The last operation failed, and the delay before the next try is not over.
     Backoff {
         /// When the next try starts.
         until: Timestamp,
@@ -137,7 +138,7 @@ pub enum Wait {
     },
     /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
     Blocked {
-        /// The reason that the condition in the status shows, such as `Failed`.
+        /// The reason for the condition in the status, such as `Failed`.
         reason: String,
         /// What happened, where and why, and what to do.
         message: String,
@@ -146,7 +147,8 @@ pub enum Wait {
     Paused,
     /// A person must fix the spec first. Nothing of a refused spec is applied.
     Refused,
-    /// The body of the newest record was not read yet. It names the hook Jobs that osdpl deletes before the upgrade.
+    /// The operator has not read the body of the newest record yet. The body names the hook Jobs that osdpl deletes
+    /// before the upgrade.
     ReleaseRecord,
     /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
@@ -154,17 +156,18 @@ pub enum Wait {
     Foreign {
         /// The revision that someone else made.
         revision: i64,
-        /// Helm's description of the operation (`Rollback to 1`); empty before the record was read.
+        /// helm's description of the operation, such as `Rollback to 1`; empty until the operator has read the record.
         description: String,
         /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// A person must decide about the release, of which osdpl made no revision. Contains its comparison with the
-    /// desired state, if known.
+    /// A person must decide about the release, because osdpl made no revision of it. Contains how the newest revision
+    /// compares with the desired state, if known.
     Unmanaged(Option<ComparisonResult>),
-    /// A person must inspect the newest record, which cannot be decoded. Contains the reason.
+    /// A person must inspect the newest record, because osdpl cannot decode it. Contains the reason.
     Undecodable(String),
-    /// The namespace of the release, named here, is being deleted, so nothing can start in it.
+    /// The namespace of the release is being deleted, so Kubernetes creates no objects in it. Contains the namespace's
+    /// name.
     Terminating(String),
 }
 
@@ -194,8 +197,8 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While the release is paused, osdpl does not even write labels. The only exception, an adoption that a
-            // person requested, is decided above.
+            // While the release is paused, osdpl does not even write labels. The arm of `State::Unmanaged` above makes
+            // the only exception: an adoption that a person requested.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -213,7 +216,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that is no longer desired, depending on its state.
+    /// Returns the step of a release that the spec no longer desires, depending on the release's state.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -234,10 +237,10 @@ impl Context<'_> {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// Returns the step of a release that is no longer desired and exists: its uninstall, or what the uninstall waits
-    /// for.
+    /// Returns the step of a release that exists although the spec no longer desires it: its uninstall, or what the
+    /// uninstall waits for.
     ///
-    /// The record is not unlocked first: helm uninstalls a release even if its record is pending.
+    /// osdpl does not unlock the record first: helm uninstalls a release even if the record is pending.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
@@ -252,7 +255,7 @@ impl Context<'_> {
         Step::Do(self.uninstall(name, key), Reason::NotDesired)
     }
 
-    /// Returns the uninstall operation.
+    /// Returns the operation that uninstalls the release, with or without hooks.
     ///
     /// The uninstall skips hooks if a person requested it, or if the namespace is being deleted, because no hook Job
     /// can start there.
@@ -261,17 +264,19 @@ impl Context<'_> {
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
     }
 
-    /// Returns the step of a release that the operator runs helm for.
+    /// Returns the step of a release for which the operator runs helm now.
     ///
-    /// osdpl stops a helm upgrade only if its inputs are outdated, its hook cannot succeed, and another operation can
-    /// start afterwards. While the cloud is being deleted, outdated inputs suffice.
+    /// osdpl stops an upgrade by helm only if its inputs are outdated, its hook cannot succeed, and another operation
+    /// can start afterwards. While the cloud is being deleted, outdated inputs suffice.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // A deletion does not wait for a hook, even if the hook makes progress: its result is not used.
+        // While the cloud is being deleted, osdpl stops an upgrade even if its hook makes progress, because nothing
+        // uses the result.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // osdpl stops an uninstall whose hook cannot succeed once a person requested to skip hooks.
+        // osdpl stops an uninstall that runs hooks as soon as the uninstall must skip hooks: if a person requested it,
+        // or if the namespace is being deleted.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
@@ -280,7 +285,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
-    /// Whether another operation could start if helm were stopped now. If not, helm keeps running.
+    /// Whether osdpl could start another operation if it stopped helm now. If not, osdpl lets helm run.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
@@ -290,7 +295,7 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for with its problem, and whether the hook cannot succeed.
+    /// Returns the hook that helm waits for, with the hook's problem, and whether the hook cannot succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

@@ -107,7 +107,11 @@ fn requeues_for_expiring_locks_only() {
         fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
-    assert_eq!(locked(2, Liveness::Us), Some(until), "no watch reports that the lock expires");
+    assert_eq!(
+        locked(2, Liveness::Us),
+        Some(until),
+        "the plan names the time when the lock expires, because no watch reports it"
+    );
     assert_eq!(locked(3, Liveness::Alive), None);
 }
 
@@ -155,14 +159,25 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
         let record = fixture.observed.releases.get_mut(&key()).unwrap();
         (record.inputs, record.catalog) = (Some("old".into()), Some("older".into()));
     };
-    assert_eq!(step_of(&unapproved), continues, "the next upgrade would wait for approval");
+    assert_eq!(
+        step_of(&unapproved),
+        continues,
+        "osdpl lets helm run, because the next upgrade would wait for approval"
+    );
     let unwanted = |fixture: &mut Fixture| drop(fixture.desired.releases.remove("store"));
-    assert_eq!(step_of(&unwanted), continues, "the uninstall of store would wait for approval");
+    assert_eq!(
+        step_of(&unwanted),
+        continues,
+        "osdpl lets helm run, because the uninstall of store would wait for approval"
+    );
     let deleting = |fixture: &mut Fixture| {
         fixture.desired.releases.clear();
         fixture.policy.deleting = true;
     };
-    assert!(step_of(&deleting).starts_with("stop helm"), "a deletion needs no approval");
+    assert!(
+        step_of(&deleting).starts_with("stop helm"),
+        "osdpl stops helm, because the uninstalls of a deleted cloud need no approval"
+    );
 }
 
 #[test]
@@ -210,7 +225,11 @@ fn approval_holds_until_target_is_reached() {
     let fixture = fixture.with(|fixture| fixture.policy.approved = Some(hash));
     assert!(fixture.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
     let fixture = fixture.with_release("store", observed_release(Status::Deployed));
-    assert_eq!(fixture.describe_step("front"), "waits for store/server", "the approval still holds");
+    assert_eq!(
+        fixture.describe_step("front"),
+        "waits for store/server",
+        "the approval still holds after store has reached the target"
+    );
 }
 
 #[test]
@@ -245,17 +264,25 @@ fn deletes_hook_jobs_only_if_images_change() {
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
     assert_eq!(hooks(Some("images"), |_| {}), without);
     assert_eq!(hooks(Some("others"), |_| {}), with);
-    assert_eq!(hooks(None, |_| {}), with, "without the label, the images of the revision are unknown");
+    assert_eq!(
+        hooks(None, |_| {}),
+        with,
+        "osdpl deletes hook Jobs if a revision has no images label, because its images are unknown"
+    );
     assert_eq!(
         hooks(Some("images"), |record| record.status = Status::Failed),
         without,
-        "the failed attempt had the same images"
+        "osdpl keeps hook Jobs if the failed attempt had the desired images"
     );
     let foreign = |record: &mut ObservedRelease| {
         record.attempt.as_mut().unwrap().revision = 2;
         record.own_inputs = Some("old".into());
     };
-    assert_eq!(hooks(Some("images"), foreign), with, "the images of a foreign revision are unknown");
+    assert_eq!(
+        hooks(Some("images"), foreign),
+        with,
+        "osdpl deletes hook Jobs after a foreign revision, because its images are unknown"
+    );
     assert_eq!(hooks(Some("others"), |record| record.body = None), "its release record is being read");
 }
 
@@ -294,7 +321,7 @@ fn cleans_up_failed_revisions() {
     assert_eq!(
         cleaned_up(Status::Failed, waits),
         None,
-        "no upgrade starts during the backoff, so helm drops no record"
+        "no cleanup is due during the backoff, because no upgrade starts that would make helm drop a record"
     );
     let leaves = |fixture: &mut Fixture| {
         fixture.desired.releases.clear();
@@ -303,7 +330,7 @@ fn cleans_up_failed_revisions() {
     assert_eq!(
         cleaned_up(Status::Failed, leaves),
         Some((vec![1, 2], vec![3])),
-        "an uninstall considers only the newest revision"
+        "before an uninstall, osdpl removes what revisions other than the newest left behind"
     );
     assert_eq!(cleaned_up(Status::Deployed, leaves), Some((vec![2], vec![3])));
 }

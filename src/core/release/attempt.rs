@@ -1,4 +1,4 @@
-//! The identity of one run of helm. osdpl stores it as a label of the record that helm makes.
+//! The identity of one run of helm. osdpl stores it as a label of the record that this run makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,17 @@ use std::str::FromStr;
 /// The maximum length of a label value in Kubernetes.
 const LABEL_VALUE_MAX: usize = 63;
 
-/// The maximum length of the name of an operator process in a label.
+/// The maximum length of the name of an operator process in an attempt label.
 ///
-/// A label value has 63 characters. The largest number and revision need the other 23: "-4294967295" and
-/// "-v4294967295".
+/// A label value has at most 63 characters. The longest number and the longest revision need 23 of them: "-4294967295"
+/// and "-v4294967295".
 pub const INSTANCE_MAX: usize = 40;
 
-/// Identifies one attempt to make a revision. As a label value: `<instance>-<number>-v<revision>`.
+/// Identifies one attempt of osdpl to make a revision. As a label value: `<instance>-<number>-v<revision>`.
 ///
-/// An attempt names its revision, because helm copies labels: an upgrade by someone else copies osdpl's labels, and a
-/// rollback restores old ones. So the label proves that osdpl made a revision only if it names that revision.
+/// An attempt contains the number of the revision, because helm copies labels: an upgrade by someone else copies
+/// osdpl's labels, and a rollback restores old ones. So the label proves that osdpl made a revision only if it contains
+/// the number of that revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -34,13 +35,13 @@ impl Attempt {
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {
-            return Err(bad("the instance is longer than 40 characters"));
+            return Err(bad("<instance> is longer than 40 characters"));
         }
         if !instance.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter)) {
-            return Err(bad("the instance has a character that is not allowed in a label"));
+            return Err(bad("<instance> has a character that is not allowed in a label"));
         }
         if !instance.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
-            return Err(bad("the instance does not begin with a letter or digit"));
+            return Err(bad("<instance> does not begin with a letter or digit"));
         }
         Ok(Self { instance: instance.to_owned(), number, revision })
     }
@@ -60,7 +61,7 @@ impl Attempt {
         self.number
     }
 
-    /// Returns the revision that the attempt was to make.
+    /// Returns the number of the revision that the attempt was to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }
@@ -76,9 +77,9 @@ impl fmt::Display for Attempt {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
-    /// The text that was parsed.
+    /// The rejected text: a label value, or the name of an operator process.
     pub text: String,
-    /// Why the text is not an attempt.
+    /// Why osdpl rejects the text.
     pub why: &'static str,
 }
 
@@ -90,15 +91,15 @@ impl FromStr for Attempt {
         if text.len() > LABEL_VALUE_MAX {
             return Err(bad("it is longer than 63 characters"));
         }
-        let (rest, revision) = text.rsplit_once("-v").ok_or_else(|| bad("the revision is missing"))?;
-        let (instance, number) = rest.rsplit_once('-').ok_or_else(|| bad("the number is missing"))?;
-        let number = canonical(number).ok_or_else(|| bad("the number is not a number"))?;
-        let revision = canonical(revision).ok_or_else(|| bad("the revision is not a number"))?;
+        let (rest, revision) = text.rsplit_once("-v").ok_or_else(|| bad("<revision> is missing"))?;
+        let (instance, number) = rest.rsplit_once('-').ok_or_else(|| bad("<number> is missing"))?;
+        let number = canonical(number).ok_or_else(|| bad("<number> is not a plain decimal number"))?;
+        let revision = canonical(revision).ok_or_else(|| bad("<revision> is not a plain decimal number"))?;
         Self::new(instance, number, revision).map_err(|error| bad(error.why))
     }
 }
 
-/// Parses a number without sign and leading zeros, as osdpl writes it: not `+1` or `01`.
+/// Parses a number as osdpl writes it, without sign and leading zeros; `None` for other texts, such as `+1` or `01`.
 fn canonical(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
@@ -119,15 +120,15 @@ mod tests {
     #[test]
     fn rejects_invalid_attempts_with_the_reason() {
         for (text, why) in [
-            ("", "the revision is missing"),
-            ("pod-1", "the revision is missing"),
-            ("pod-v1", "the number is missing"),
-            ("pod-x-v1", "the number is not a number"),
-            ("pod-01-v1", "the number is not a number"),
-            ("pod-1-v+1", "the revision is not a number"),
-            ("pod-1-v99999999999", "the revision is not a number"),
-            ("-1-v1", "the instance does not begin with a letter or digit"),
-            ("p/d-1-v1", "the instance has a character that is not allowed in a label"),
+            ("", "<revision> is missing"),
+            ("pod-1", "<revision> is missing"),
+            ("pod-v1", "<number> is missing"),
+            ("pod-x-v1", "<number> is not a plain decimal number"),
+            ("pod-01-v1", "<number> is not a plain decimal number"),
+            ("pod-1-v+1", "<revision> is not a plain decimal number"),
+            ("pod-1-v99999999999", "<revision> is not a plain decimal number"),
+            ("-1-v1", "<instance> does not begin with a letter or digit"),
+            ("p/d-1-v1", "<instance> has a character that is not allowed in a label"),
         ] {
             assert_eq!(text.parse::<Attempt>().unwrap_err().why, why, "{text:?}");
         }

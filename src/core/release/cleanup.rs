@@ -1,13 +1,14 @@
 //! Finds the objects that failed revisions left behind.
 //!
-//! An upgrade by helm removes the objects of the last *deployed* revision that the new revision does not have. It never
-//! removes objects that only a *failed* revision had. osdpl finds them in the records: for a failed revision without a
-//! later deployed one, the leftovers are the objects that neither the newest revision nor the last deployed one before
-//! it has.
+//! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
+//! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records:
+//! objects of a failed revision that neither the newest revision nor the last deployed revision before the newest has.
+//! It does not look at failures before that deployed revision, because it cleaned up after them when helm deployed that
+//! revision.
 //!
-//! osdpl lets helm keep three records, so the third attempt drops the record of the first failure. Therefore the
-//! cleanup runs after a successful operation and also before every upgrade. A label on the failed record says that its
-//! cleanup is done, so a restarted operator neither repeats the cleanup nor reads the record again.
+//! osdpl lets helm keep three records, so the third attempt makes helm drop the record of the first failure. Therefore
+//! the cleanup runs after a successful operation and also before every upgrade. A label on the failed revision's record
+//! says that its cleanup is done, so that a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -15,31 +16,34 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
-/// helm's annotation that forbids the removal of an object. Helm trims its value and ignores the case.
+/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object; upper and lower case
+/// and spaces around the value do not matter.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
-/// Kinds whose objects are never removed, because no later revision could restore their data.
+/// Kinds of objects that osdpl never removes as leftovers, because no later revision could restore their data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
-/// One revision in a release's history.
+/// One revision of a release, according to its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastRevision {
     /// The number of the revision.
     pub revision: u32,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
-    /// Whether the objects that the revision left behind have been removed.
+    /// Whether osdpl has removed the objects that the revision left behind.
     pub cleaned_up: bool,
 }
 
-/// The revisions to compare in a cleanup: objects of `revisions` that no revision in `kept` has are leftovers.
+/// What a cleanup removes: the objects of `revisions` that no revision in `kept` has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// The failed or replaced revisions that may have left objects behind.
+    /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
+    /// deployed one.
     pub revisions: BTreeSet<u32>,
-    /// The revisions whose objects stay. The newest revision is always one of them.
+    /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
-    /// The newest revision when the cleanup was decided. With a newer one, the cleanup must be decided again.
+    /// The newest revision at the time of the decision. If a newer one exists, osdpl must decide about the cleanup
+    /// again.
     pub newest: u32,
 }
 
@@ -56,16 +60,17 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
-    // If the newest revision failed, the objects of the deployed revision are kept: the next helm upgrade compares with
+    // If the newest revision failed, keep the objects of the deployed revision: the next helm upgrade compares with
     // that revision and removes its obsolete objects itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
 }
 
-/// Returns the cleanup that is due before an uninstall.
+/// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind.
 ///
-/// Helm's uninstall removes only the objects of the newest revision, and then all records.
+/// helm's uninstall removes only the objects of the newest revision, and then deletes all records, so that nothing
+/// names the other objects any more.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
@@ -79,24 +84,24 @@ pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     (!cleanup.revisions.is_empty()).then_some(cleanup)
 }
 
-/// Returns the newest revision; `None` while an operation runs or if it was interrupted.
+/// Returns the newest revision if its operation has ended; `None` if the operation is running or was interrupted.
 fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     let newest = history.iter().max_by_key(|past| past.revision)?;
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// Returns the last revision before the newest that helm deployed.
+/// Returns the last revision before `newest` that helm deployed.
 ///
-/// osdpl cleaned up after older failures when that revision succeeded.
+/// Revisions before it need no cleanup: when helm deployed it, osdpl cleaned up after all failures until then.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the leftovers of a failed revision, as far as the manifests of its release tell.
+/// Returns the objects that a failed revision left behind, as far as the manifests of the release tell.
 ///
-/// A leftover is an object that no revision in `kept` has, and whose removal neither its kind nor an annotation
-/// forbids.
+/// An object counts as left behind if no revision in `kept` has it, and neither its kind nor an annotation forbids its
+/// removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -105,13 +110,13 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether `objects`, of a revision of the release `theirs`, include `object`, which is in a manifest of
-/// the release `ours`.
+/// Whether a revision of the release `theirs` that has `objects` also has `object`, which comes from a manifest of the
+/// release `ours`.
 ///
 /// Objects of hooks count as well.
 ///
-/// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, a
-/// namespace in the manifest means nothing.
+/// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, the
+/// function ignores a namespace in the manifest.
 pub fn has_object(
     objects: &Objects,
     theirs: &ReleaseKey,
@@ -134,7 +139,8 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether helm created an object in the cluster for this release, and it may be removed.
+/// Whether osdpl may remove an object: helm created it for this release, no annotation keeps it, and nobody is deleting
+/// it.
 pub fn is_leftover(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let policy = metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION));
     let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
@@ -146,7 +152,8 @@ mod tests {
     use super::*;
     use crate::release::{RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION};
 
-    /// Parses a history: `1 superseded, 2 failed*`; a `*` means that the leftovers were removed.
+    /// Parses a history such as `1 superseded, 2 failed*`; a `*` means that osdpl has removed the leftovers of the
+    /// revision.
     fn history(text: &str) -> Vec<PastRevision> {
         let past = |part: &str| {
             let (revision, status) = part.trim().split_once(' ').unwrap();
@@ -159,7 +166,7 @@ mod tests {
         text.split(", ").map(past).collect()
     }
 
-    /// Formats a cleanup as the numbers of its revisions and of the kept ones: `1+2 - 3`.
+    /// Formats the revisions of a cleanup and the revisions that it keeps: `1+2 - 3`.
     fn format_cleanup(cleanup: Option<Cleanup>) -> String {
         let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
         cleanup.map_or_else(String::new, |cleanup| format!("{} - {}", list(cleanup.revisions), list(cleanup.kept)))
@@ -170,7 +177,8 @@ mod tests {
         for (text, now, before_uninstall) in [
             ("1 deployed", "", ""),
             ("1 superseded, 2 deployed", "", ""),
-            // A revision failed, and the next one succeeded: the objects of the failed one are leftovers.
+            // A revision failed, and the next revision succeeded: the cleanup removes what only the failed revision
+            // had.
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),
@@ -178,16 +186,16 @@ mod tests {
             // itself, but an uninstall does not.
             ("1 deployed, 2 failed", "", "1 - 2"),
             // Two revisions failed in a row. The next upgrade makes helm drop the record of the first failure, so osdpl
-            // cleans up after it now.
+            // cleans up after the first failure now.
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // The first install failed, so there is no older deployed revision. The second install fails too, or
+            // The first install failed, so there is no older deployed revision. The second install fails too, or it
             // succeeds.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
-            // Failures before an earlier success were cleaned up after that success.
+            // When helm deployed an earlier revision, osdpl cleaned up after all failures before that revision.
             ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
             // An operation runs or was interrupted, so there is no cleanup.
             ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
@@ -244,16 +252,20 @@ mod tests {
         assert_eq!(
             orphan_names(&failed, &[manifest(&[]), manifest(&failed)]),
             [""; 0],
-            "one kept revision has the objects"
+            "objects of any kept revision are no leftovers"
         );
         let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec(), server_side: true };
-        assert_eq!(orphan_names(&failed, &[hooks]), [""; 0], "the kept revision has the objects as hooks");
+        assert_eq!(
+            orphan_names(&failed, &[hooks]),
+            [""; 0],
+            "objects that are hooks of the kept revision are no leftovers"
+        );
         let mut other_version = object("Deployment", None, "extra");
         other_version.api_version = "apps/v1beta1".into();
         assert_eq!(
             orphan_names(&failed, &[manifest(&[other_version])]),
             ["bin"],
-            "the kept revision has the Deployment in another API version"
+            "a Deployment that the kept revision has in another API version is no leftover"
         );
     }
 
@@ -293,7 +305,10 @@ mod tests {
         };
         let ours = [(RELEASE_NAME_ANNOTATION, "keystone"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")];
         assert!(is_leftover(&metadata(&ours), &keystone()));
-        assert!(!is_leftover(&ObjectMeta::default(), &keystone()), "helm did not create the object");
+        assert!(
+            !is_leftover(&ObjectMeta::default(), &keystone()),
+            "an object without helm's annotations is no leftover"
+        );
         assert!(!is_leftover(
             &metadata(&[(RELEASE_NAME_ANNOTATION, "glance"), (RELEASE_NAMESPACE_ANNOTATION, "cloud")]),
             &keystone()

@@ -1,7 +1,7 @@
 //! Decodes the payload in a record's Secret.
 //!
-//! base64, gzip and JSON are decoded as streams. Most of a record is the chart with its templates; they are skipped and
-//! never held in memory.
+//! It decodes base64, gzip and JSON as streams. Most of a record is the chart with its templates; the decoder skips
+//! these and never holds them in memory.
 
 use std::io::{self, BufReader, Read};
 
@@ -18,18 +18,19 @@ use super::{Chart, Hook, Objects, Record, Status, manifest};
 
 /// The maximum size of an unpacked payload in bytes.
 ///
-/// The largest real ones have 1.5 MB (neutron). Packed, a payload is smaller than 1 MiB, the limit of etcd.
+/// The largest payloads of upstream's charts have 1.5 MB (neutron). A packed payload is always smaller than 1 MiB, the
+/// maximum size of a Secret.
 pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 
 /// The first bytes of gzip data (with the method deflate).
 ///
-/// A payload without them was stored uncompressed by an old version of helm.
+/// If a payload does not begin with these bytes, an old version of helm stored it uncompressed.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// The value of a record's field `apply_method` if helm used server-side apply.
 const SERVER_SIDE: &str = "ssa";
 
-/// Why the payload of a record cannot be read. The error does not name the Secret; the caller adds the name.
+/// Why osdpl cannot read the payload of a record. The caller adds the name of the Secret to the error.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The payload is not base64 or not gzip, or its end is missing.
@@ -44,7 +45,7 @@ pub enum DecodeError {
          wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,
-    /// The payload is unpacked, but its content is not a release.
+    /// The payload can be unpacked, but its content is not a release.
     #[error(
         "the release record does not hold a release: {0}; nothing is done to the release: restore the secret from a \
          backup, or delete it if an older revision is good"
@@ -52,9 +53,9 @@ pub enum DecodeError {
     NoRelease(String),
 }
 
-/// Decodes `data.release` of a record's Secret, except for the chart's files and the manifest.
+/// Decodes the payload of a record, except for the chart's files and the manifest.
 ///
-/// `payload` is what remains after the base64 of Kubernetes.
+/// `payload` is the value of `data.release` of the record's Secret, without the base64 encoding that Kubernetes adds.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -85,7 +86,7 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the objects of a revision without their contents: those of its manifest and those of its hooks.
+/// Decodes the objects of a revision without their contents: the objects of its manifest and the objects of its hooks.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -104,9 +105,10 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     })
 }
 
-/// Decodes the objects of a revision with all fields: first those of its manifest, then those of its hooks.
+/// Decodes the objects of a revision with all their fields: first the objects of its manifest, then the objects of its
+/// hooks.
 ///
-/// The objects contain secrets.
+/// The fields contain secrets.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -118,14 +120,14 @@ pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Decode
     Ok(read.map_err(DecodeError::NoRelease)?.concat())
 }
 
-/// Decodes the JSON of a payload, unpacking it as a stream.
+/// Unpacks a payload as a stream and decodes its JSON.
 pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
     let mut unpacked = unpack(payload)?;
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {
         _ if unpacked.limit() == 0 => DecodeError::TooLarge,
         serde_json::error::Category::Io | serde_json::error::Category::Eof => DecodeError::Damaged(error.into()),
-        // serde quotes the invalid value, which may be a secret, so the message contains only line and column.
+        // serde quotes the invalid value, which may be a secret. So the message contains only the line and column.
         serde_json::error::Category::Syntax => DecodeError::NoRelease(describe("not JSON", &error)),
         serde_json::error::Category::Data => {
             DecodeError::NoRelease(describe("a field has the wrong type or is missing", &error))
@@ -137,7 +139,7 @@ fn describe(what: &str, error: &serde_json::Error) -> String {
     format!("{what} at line {}, column {}", error.line(), error.column())
 }
 
-/// Removes the layers base64 and, if there is one, gzip from a payload.
+/// Removes the base64 encoding of a payload and, if it is compressed, decompresses it.
 pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, DecodeError> {
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];

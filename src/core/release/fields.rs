@@ -5,36 +5,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets it.
+/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets the field.
 ///
-/// Items of lists are `[]`.
+/// In a path, `[]` stands for the items of a list.
 pub type Field = (Arc<str>, u16);
 
-/// Every distinct field path that is in memory, stored once.
+/// Every distinct field path in memory, stored once.
 ///
-/// Releases share most paths; with a copy per object, thousands of objects would need megabytes.
+/// The objects of releases have mostly the same paths. If each object had its own copies, the paths of thousands of
+/// objects would take megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
 /// A set of field paths that the objects of all records share.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Returns the shared paths, after removing those that no record uses any more.
+/// Locks and returns the shared paths, after it has removed the paths that no record uses any more.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
     paths
 }
 
-/// Top-level fields that do not stay as the manifest sets them: the API server writes `status` and moves `stringData`.
+/// Top-level fields that the API server changes after helm has applied the manifest: it writes `status` and moves the
+/// content of `stringData` to `data`.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
-/// The only field whose value 0 counts as set.
+/// The only field outside of `data` whose value 0 counts as set.
 const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that a manifest sets in an object, except for metadata.
 ///
-/// Null, empty, false and zero values do not count, because the API server may drop such fields.
+/// Fields with a null, empty, false or zero value do not count, because the API server may drop them. Exceptions are
+/// `spec.replicas` and the keys of `data`, which count even if they are zero or empty.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

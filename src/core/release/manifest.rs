@@ -10,14 +10,15 @@ use serde_json::{Map, Value};
 use super::RESOURCE_POLICY_ANNOTATION;
 use super::fields::{Field, Paths, fields, paths};
 
-/// An object that a revision consists of, without its contents.
+/// An object of a revision, without its contents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
     /// The API version: `batch/v1`.
     pub api_version: String,
     /// The kind: `Job`.
     pub kind: String,
-    /// The namespace in the manifest. `None` means the namespace of the release, or that objects of the kind have none.
+    /// The namespace in the manifest. `None` if the manifest names none: the object is in the namespace of the release,
+    /// or its kind has no namespaces.
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
@@ -31,7 +32,8 @@ pub struct Object {
     pub fields: Vec<Field>,
 }
 
-/// The start of a line at which helm starts the next document (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
+/// The characters at the beginning of a line with which helm starts the next document (`(?m)^---[ \t]*`, helm:
+/// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
 /// One YAML document of a manifest: an object, or a list of objects.
@@ -42,7 +44,7 @@ struct Head {
     metadata: Metadata,
     /// The objects in a document of the kind `List`, or a kind such as `ConfigMapList`.
     items: Option<Vec<Head>>,
-    /// The top-level fields of the document that no other field of this struct contains.
+    /// The top-level fields of the document for which this struct has no other field.
     rest: Map<String, Value>,
 }
 
@@ -84,10 +86,10 @@ impl<'de> Deserialize<'de> for Head {
     }
 }
 
-/// Returns every object in a manifest, in its order, without contents.
+/// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
-/// One unreadable document is an error for the whole manifest: a comparison of revisions would count its objects as
-/// removed.
+/// If one document is unreadable, the whole manifest is: otherwise a comparison of revisions would count the objects of
+/// that document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
@@ -99,10 +101,10 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     Ok(found)
 }
 
-/// Returns every object in a manifest, in its order, with all fields. They contain secrets.
+/// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
 ///
 /// # Errors
-/// A document is not YAML. The error names its template and line and does not quote it.
+/// A document is not YAML. The error names the template and the line of the document and does not quote the text.
 pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -116,7 +118,7 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(found)
 }
 
-/// Whether objects of a kind contain other objects: `List`, `ConfigMapList`.
+/// Whether the objects of a kind contain other objects, as for `List` and `ConfigMapList`.
 fn is_list(kind: &str) -> bool {
     kind.ends_with("List")
 }
@@ -146,8 +148,8 @@ fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
 }
 
 fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
-    // Of two equal keys helm's YAML parser takes the last, and charts rely on it: they write their hook annotations
-    // after those of the user.
+    // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on it: they write their own
+    // hook annotations after the user's annotations.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
@@ -160,8 +162,8 @@ fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
     })
 }
 
-/// Splits a manifest into documents like helm: at every line that *begins* with three dashes, even if text follows
-/// them.
+/// Splits a manifest into documents as helm does: at every line that *begins* with three dashes, even if text follows
+/// the dashes.
 fn documents(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in text.trim_start().split_inclusive('\n') {

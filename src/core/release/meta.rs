@@ -1,4 +1,4 @@
-//! The metadata of a record, which is readable without the payload, and the release that an object belongs to.
+//! Reads the metadata of a record, which needs no payload, and finds the release that an object belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct ReleaseKey {
 }
 
 impl ReleaseKey {
-    /// Returns the release `name` in `namespace`.
+    /// Creates the key of the release `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -36,52 +36,53 @@ impl fmt::Display for ReleaseKey {
 /// Who made a revision, according to the attempt label of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// osdpl made the revision in this attempt: the label names the revision.
+    /// osdpl made the revision in this attempt: the label contains the number of the revision.
     Ours(Attempt),
-    /// Someone else made the revision, and helm copied the label from another one: an upgrade merges the labels of the
-    /// previous revision, a rollback restores those of its target.
+    /// Someone else made the revision, and helm copied the label from another revision: in an upgrade from the previous
+    /// one, in a rollback from the revision that it restores.
     Inherited(Attempt),
-    /// Someone else made the revision, and osdpl made no revision before it.
+    /// Someone else made the revision, and its record has no attempt label.
     Foreign,
 }
 
 /// One revision of one release, according to its record's metadata.
 ///
-/// helm's own `createdAt` and `modifiedAt` labels are not read: helm copies them from revision to revision, so they are
-/// wrong.
+/// osdpl does not read helm's labels `createdAt` and `modifiedAt`: helm copies these labels from revision to revision,
+/// so their times are wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMeta {
     /// The release that the record belongs to.
     pub release: ReleaseKey,
     /// The revision, from 1.
     pub revision: u32,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
     /// Who made the revision.
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of the catalogue's part of the inputs, from [`CATALOG_LABEL`]; meaningful only for
-    /// [`RevisionOrigin::Ours`].
+    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
-    /// The release's name in the catalogue, from [`RELEASE_LABEL`]; valid whoever made the revision.
+    /// The release's name in the catalogue, from [`RELEASE_LABEL`]. It is right even if someone else made the revision.
     pub catalog_name: Option<String>,
     /// The digest of the release's images, from [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how the release's `DaemonSets` are split by node, from [`SPLIT_LABEL`]; meaningful only for
-    /// [`RevisionOrigin::Ours`].
+    /// The digest of how values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
-    /// Whether the objects that this failed revision left behind have been removed, from [`CLEANED_UP_LABEL`].
+    /// Whether osdpl has removed the objects that this failed revision left behind, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
-    /// The uid of the record's Secret. A release that was uninstalled and installed again starts at revision 1 with
-    /// another uid.
+    /// The uid of the record's Secret. It distinguishes records with the same name: a release that was uninstalled and
+    /// installed again starts at revision 1 again.
     pub uid: Option<String>,
-    /// The resource version of the record's Secret: the precondition of a write, so that helm's own write is not lost.
+    /// The resource version of the record's Secret. osdpl names it in a write, so that the API server refuses the write
+    /// if helm has changed the record since osdpl read it.
     pub resource_version: Option<String>,
 }
 
@@ -101,10 +102,11 @@ pub struct MalformedRecord {
 impl RecordMeta {
     /// Reads the metadata of a record's Secret.
     ///
-    /// Like helm, the function trusts the labels. The name of the Secret must agree with the labels.
+    /// Like helm, the function takes the release, revision and status from the labels. The name of the Secret must
+    /// agree with the labels.
     ///
     /// # Errors
-    /// Returns the Secret, and the label that is missing or wrong.
+    /// Returns the name of the Secret, and the label that is missing or wrong.
     pub fn read(metadata: &ObjectMeta) -> Result<Self, MalformedRecord> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let secret = metadata.name.as_deref().unwrap_or_default();
@@ -142,7 +144,7 @@ impl RecordMeta {
     }
 }
 
-/// Returns the current record of a release: the one with the highest revision, whatever its status.
+/// Returns the current record of a release: the record with the highest revision, whatever its status.
 ///
 /// After a failed upgrade the previous revision is still `deployed`, but the failed revision is the current one.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
@@ -155,9 +157,9 @@ pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 /// helm's annotation on every object that is not a hook: the namespace of the release.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
 
-/// Returns the release that an object belongs to, from helm's annotations (helm: `action.checkOwnership`).
+/// Returns the release that an object belongs to, according to helm's annotations (helm: `action.checkOwnership`).
 ///
-/// Helm does not write them on the objects of hooks.
+/// helm does not write these annotations on the objects of hooks.
 pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
     let annotations = metadata.annotations.as_ref()?;
     Some(ReleaseKey::new(annotations.get(RELEASE_NAMESPACE_ANNOTATION)?, annotations.get(RELEASE_NAME_ANNOTATION)?))
@@ -191,8 +193,8 @@ impl<'a> Labels<'a> {
 
     /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label that osdpl cannot have written is an error. To treat the record as someone else's could unlock
-    /// it while its helm process still runs.
+    /// An attempt label that osdpl cannot have written is an error. If osdpl considered such a record as someone
+    /// else's, it could unlock the record while the helm process still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

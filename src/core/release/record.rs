@@ -1,4 +1,4 @@
-//! The types of a record's payload: the fields that osdpl reads.
+//! The fields of a record's payload that osdpl reads, as types.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Object, Status};
 
-/// One revision of a release, without the files of its chart and the rendered manifest.
+/// The content of a record: one revision of a release, without the files of its chart and the rendered manifest.
 #[derive(Clone, PartialEq)]
 pub struct Record {
     /// The name of the release.
@@ -17,22 +17,24 @@ pub struct Record {
     pub namespace: String,
     /// The number of the revision.
     pub version: u32,
-    /// The values that helm was given for this revision, with explicit nulls. They contain secrets.
+    /// The values that helm was given for this revision, including nulls that remove a default. The values contain
+    /// secrets.
     pub config: Value,
-    /// Helm's status of the revision.
+    /// helm's status of the revision.
     pub status: Status,
     /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets: scrub it before
     /// you show it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,
-    /// When this revision was made.
+    /// When helm made this revision.
     pub last_deployed: Option<Timestamp>,
     /// The hooks of the chart, each with its progress.
     pub hooks: Vec<Hook>,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// Whether helm used server-side apply (`ssa`); if false, client-side apply (`csa`, or unset by helm 3).
+    /// Whether helm used server-side apply (`ssa`). If false, helm used client-side apply (`csa`; helm 3 writes
+    /// nothing).
     pub server_side: bool,
 }
 
@@ -64,7 +66,7 @@ pub struct Chart {
     pub app_version: String,
 }
 
-/// A hook: an object that helm creates at an event such as `post-upgrade`. Helm waits until a Job or Pod completes.
+/// A hook: an object that helm creates at an event such as `post-upgrade`. helm waits until a Job or Pod completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
@@ -74,15 +76,15 @@ pub struct Hook {
     pub kind: String,
     /// The template that the object was rendered from.
     pub path: String,
-    /// The hook's weight. Helm runs the hooks of an event in the order of weight, then name.
+    /// The hook's weight. helm runs the hooks of an event in the order of weight, then name.
     pub weight: i64,
     /// The events at which helm runs the hook.
     #[serde(deserialize_with = "list_or_null")]
     pub events: Vec<Event>,
-    /// When helm deletes the hook's object. An empty list means [`DeletePolicy::BeforeHookCreation`].
+    /// When helm deletes the hook's object. An empty list has the same effect as [`DeletePolicy::BeforeHookCreation`].
     #[serde(deserialize_with = "list_or_null")]
     pub delete_policies: Vec<DeletePolicy>,
-    /// The run of the hook in this revision; `None` until helm starts it.
+    /// The run of the hook in this revision; `None` until helm starts the hook.
     #[serde(deserialize_with = "last_run")]
     pub last_run: Option<LastRun>,
 }
@@ -93,17 +95,18 @@ impl Hook {
         self.events.contains(&event)
     }
 
-    /// Whether helm waits until the hook's object completes. Objects of other kinds only need to exist.
+    /// Whether helm waits until the hook's object completes. helm waits only for Jobs and Pods; any other object only
+    /// needs to exist.
     pub fn completes(&self) -> bool {
         matches!(self.kind.as_str(), "Job" | "Pod")
     }
 
-    /// Whether helm deletes an existing object of the hook's name before it creates the new one.
+    /// Whether helm deletes an existing object with the hook's kind and name before it creates the hook's object.
     pub(crate) fn replaces_its_predecessor(&self) -> bool {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// Returns the progress of the hook's last run; [`Phase::Unknown`] until helm starts it.
+    /// Returns the progress of the hook's last run; [`Phase::Unknown`] until helm starts the hook.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }
@@ -151,14 +154,14 @@ pub struct LastRun {
     /// When helm stopped waiting for the hook's object.
     #[serde(deserialize_with = "time")]
     pub completed_at: Option<Timestamp>,
-    /// How far the run got.
+    /// The progress of the run.
     pub phase: Phase,
 }
 
 /// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm writes the end of a hook only when the next hook starts or the operation ends. So the phase stays `Running` for
-/// a moment after the hook ended.
+/// helm records the end of a hook only when the next hook starts or the operation ends. Until then, the phase of an
+/// ended hook is still `Running`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
     /// helm waits for the hook's object.
@@ -178,7 +181,7 @@ pub enum Phase {
 pub struct Objects {
     /// The objects of the manifest, without hooks.
     pub manifest: Vec<Object>,
-    /// The objects of the hooks. Helm leaves them behind on uninstall.
+    /// The objects of the hooks. An uninstall by helm leaves these objects behind.
     pub hooks: Vec<Object>,
     /// Whether helm used server-side apply; if false, client-side apply.
     pub server_side: bool,
@@ -186,20 +189,20 @@ pub struct Objects {
 
 /// Deserializes the run of a hook; `None` if the hook never ran.
 ///
-/// For such a hook helm 4 writes `{"phase": ""}`, and helm 3 also writes empty times.
+/// For a hook that never ran, helm 4 writes `{"phase": ""}`, and helm 3 also writes empty times.
 fn last_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LastRun>, D::Error> {
     let run = Option::<LastRun>::deserialize(deserializer)?.unwrap_or_default();
     Ok((run != LastRun::default()).then_some(run))
 }
 
-/// Deserializes a list that may be `null`: Go writes an empty list that was never set as `null`.
+/// Deserializes a list that may be `null`: helm, a Go program, writes `null` for an empty list.
 fn list_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Deserializes a time of helm: RFC 3339; `""` and Go's zero time mean none.
+/// Deserializes a time that helm wrote (RFC 3339); `None` for `""` and Go's zero time.
 ///
-/// An unreadable time also counts as none: times are only displayed, and must not make a record undecodable.
+/// An unreadable time is `None`, too: osdpl only displays times, and must not fail to decode a record because of one.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let zero = |text: &String| text.starts_with("0001-01-01T00:00:00");

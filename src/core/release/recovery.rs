@@ -1,4 +1,4 @@
-//! Recovers a release whose newest record was made by a helm process that died.
+//! Decides how to recover a release whose newest record comes from a helm process that died.
 
 use super::{Event, Hook, Phase, Status};
 
@@ -9,23 +9,23 @@ pub enum Recovery {
     Nothing,
     /// Mark the record as failed, so that helm accepts the next upgrade.
     RewriteFailed,
-    /// Delete the record, so that helm installs the release again and runs its pre-install hooks. With a record marked
-    /// as failed, helm would upgrade instead and never run them.
+    /// Delete the record, so that helm installs the release again and runs its pre-install hooks. If the record were
+    /// marked as failed, helm would upgrade the release and never run these hooks.
     DeleteRecord {
-        /// The existing objects of pre-install hooks that helm does not replace. An install by helm 3 or with
-        /// client-side apply fails because of them; server-side apply accepts them. Delete them first, unless they have
-        /// received data meanwhile, such as the keys of a cloud.
+        /// The existing objects of pre-install hooks that helm does not replace. With helm 3 or client-side apply, the
+        /// next install fails while these objects exist; with server-side apply, it accepts them. Do not delete an
+        /// object that may contain data, such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release whose uninstall was interrupted.
     Uninstall,
 }
 
-/// Returns what to do about a record in `status` with these hooks.
+/// Returns what to do about a record in `status` with these hooks, if the helm process that made it is dead.
 ///
-/// `exists` tells whether the object of a hook is in the cluster. It is called only for pre-install hooks.
+/// `exists` tells whether the object of a pre-install hook is in the cluster.
 ///
-/// Call this only if the helm process that made the record is known to be dead.
+/// The caller must know that the helm process is dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
@@ -40,8 +40,8 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A hook's Job must have completed; an object of another kind only needs to exist. Helm may delete the object of a
-    // hook that succeeded, but the record still has the phase.
+    // A pre-install hook is satisfied if its Job succeeded or its object of another kind exists. helm may have deleted
+    // the object of a hook that succeeded, but the record still has the hook's phase.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn recovers_only_locked_releases() {
-        let never = |_: &Hook| -> bool { panic!("asked for the object of a hook although the status decides alone") };
+        let never = |_: &Hook| -> bool { panic!("these statuses need no query for the objects of hooks") };
         let hooks = [hook("Secret", "keys", Event::PreInstall, Phase::Unknown)];
         for (status, expected) in [
             (Status::Unknown, Recovery::Nothing),

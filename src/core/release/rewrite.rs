@@ -1,8 +1,8 @@
 //! Unlocks a release whose newest record is pending because its helm process died.
 //!
-//! helm refuses every operation while the newest record is pending. It reads the status from the payload, so a change
-//! of the label alone unlocks nothing, and osdpl rewrites the payload. Everything else in the payload is preserved byte
-//! by byte: unknown fields, the notation of numbers, the chart.
+//! helm refuses every operation while the newest record is pending. helm reads the status from the payload, so a change
+//! of the label alone unlocks nothing, and osdpl rewrites the payload. osdpl preserves everything else in the payload
+//! byte by byte: unknown fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,13 +18,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::decode::{UNPACKED_MAX, unpack};
 use super::{DecodeError, SECRET_KEY, Status};
 
-/// A JSON object whose values stay as they are written.
+/// A JSON object whose values keep the notation in which they are written.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the payload of a record with the status `failed` and another description; the rest is unchanged.
+/// Returns the payload of a record with the status `failed` and this description, but otherwise unchanged.
 ///
-/// The caller must store it with PUT and the `resourceVersion` that it read. If the helm process is still alive and
-/// writes the record too, the PUT fails.
+/// The caller must store the payload with PUT and the `resourceVersion` that it read. If the helm process is still
+/// alive and writes the record too, the PUT fails.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -71,10 +71,12 @@ fn fields<'a>(text: &'a str, what: &str) -> Result<Fields<'a>, DecodeError> {
 }
 
 fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, DecodeError> {
-    to_raw_value(value).map_err(|error| DecodeError::NoRelease(format!("it cannot be written again: {error}")))
+    to_raw_value(value)
+        .map_err(|error| DecodeError::NoRelease(format!("its fields cannot be written as JSON again: {error}")))
 }
 
-/// Packs a record like helm: JSON, gzip, base64. The best compression keeps the Secret below its maximum size.
+/// Packs a record like helm: JSON, gzip, base64. It compresses as much as possible, so that the Secret stays below its
+/// maximum size.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;

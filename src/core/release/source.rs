@@ -1,4 +1,4 @@
-//! The source of a revision: the values that helm was given, and the chart with its defaults. A record contains both.
+//! The values that helm was given for a revision, and the chart with its defaults. A record contains both.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use osdpl_values::{Values, canonical, digest, normalize_numbers};
 /// The folder of a chart that contains its templates.
 const TEMPLATES: &str = "templates/";
 
-/// What a revision was rendered from: values and chart. Contains secrets.
+/// The values and the chart that helm rendered a revision from. The values contain secrets.
 #[derive(Clone, PartialEq)]
 pub struct RevisionSource {
-    /// The values that helm was given, with explicit nulls.
+    /// The values that helm was given, including nulls that remove a default.
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// The defaults of the chart's `values.yaml`. Helm adds the defaults of dependencies under their names.
+    /// The defaults of the chart's `values.yaml`. For each chart that it includes, helm adds the defaults under that
+    /// chart's name.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,
@@ -49,7 +50,7 @@ struct Template {
     data: Option<String>,
 }
 
-/// Decodes the source of a revision from `data.release` of its Secret.
+/// Decodes values and chart of a revision from `data.release` of the record's Secret.
 ///
 /// # Errors
 /// The payload is not a release record.
@@ -74,10 +75,10 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart, computed from what a record contains of it: its own templates and defaults.
+/// Returns a digest of a chart's own templates and defaults, which a record contains too.
 ///
-/// A record does not contain the chart's dependencies, so their defaults are left out: `dependencies` are the keys of
-/// `defaults` under which helm added them. `files` must be sorted by path.
+/// A record does not contain the charts that the chart includes, so the digest leaves out their defaults:
+/// `dependencies` are the keys of `defaults` under which helm added them. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -88,7 +89,7 @@ pub fn chart_fingerprint<'a>(
     without_nulls(&mut own);
     normalize_numbers(&mut own);
     let mut parts = vec![canonical(&Value::Object(own))];
-    // Skip files whose name begins with a dot: helm loads them from an archive but not from a folder.
+    // Skip files whose name begins with a dot: helm reads such files from an archive, but not from a folder.
     let is_template = |path: &str| path.strip_prefix(TEMPLATES).is_some_and(|name| !name.starts_with('.'));
     for (path, content) in files.filter(|(path, _)| is_template(path)) {
         parts.push(path.to_owned());
@@ -99,13 +100,14 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls, because a record may lack a default that is null. A null default means the same as no default.
+/// Removes nulls, because a record may lack a default that is null. Such a default means the same as no default.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
 }
 
-/// Returns the names under which a chart includes other charts, from the metadata in its `Chart.yaml`, and `global`.
+/// Returns the top-level keys of a chart's defaults that are not its own: the names under which it includes other
+/// charts, from the metadata in its `Chart.yaml`, and `global`.
 pub fn dependency_names(metadata: &Value) -> Vec<String> {
     let named = |dependency: &Value| {
         let name = dependency["alias"].as_str().filter(|alias| !alias.is_empty());
@@ -139,7 +141,7 @@ mod tests {
         let defaults: Values = serde_json::from_value(json!({"a": {"b": 1}})).unwrap();
         let files = [("Chart.yaml", b"x".as_slice()), ("templates/a.yaml", b"kind: A")];
         let same = chart_fingerprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
-        assert_eq!(source.fingerprint, same, "the chart's files give the same fingerprint");
+        assert_eq!(source.fingerprint, same, "the record and the files of the same chart have the same fingerprint");
         let other = [("templates/a.yaml", b"kind: B".as_slice())];
         assert_ne!(source.fingerprint, chart_fingerprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
     }

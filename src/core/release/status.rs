@@ -1,23 +1,23 @@
-//! Helm's status of a revision.
+//! helm's status of a revision.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
+/// helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Helm does not know the status.
+    /// helm wrote that it does not know the status.
     #[default]
     Unknown,
-    /// Helm applied the revision successfully, and no later one replaced it.
+    /// helm applied the revision successfully, and no later revision replaced it.
     Deployed,
-    /// Helm uninstalled the release and kept its records.
+    /// helm uninstalled the release and kept its records.
     Uninstalled,
-    /// A later revision replaced it.
+    /// helm deployed a later revision, which replaced this one.
     Superseded,
     /// The operation that made the revision failed.
     Failed,
-    /// Helm uninstalls the release; pre-delete hooks may be running.
+    /// helm uninstalls the release; pre-delete hooks may be running.
     Uninstalling,
     /// A first install is running or was interrupted.
     PendingInstall,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What helm does with a release.
+/// What osdpl lets helm do with a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// `helm upgrade --install`, also for a first install.
@@ -12,7 +12,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the name of the operation, in commands, metrics, events and messages.
+    /// Returns the operation's name: `upgrade` or `uninstall`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Upgrade => "upgrade",

@@ -1,4 +1,5 @@
-//! One component of the data plane in a rollout: its `DaemonSets`, its desired release and its previous status.
+//! Collects what a pass knows about the rollout of one component: its `DaemonSets`, desired release and previous
+//! status.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -12,7 +13,7 @@ use osdpl_values::{Path, get};
 /// The path of the value that sets the update strategy of `DaemonSets` (helm-toolkit: `kubernetes_upgrades_daemonset`).
 const STRATEGY: [&str; 5] = ["pod", "lifecycle", "upgrades", "daemonsets", "pod_replacement_strategy"];
 
-/// A component whose `DaemonSets` osdpl rolls out, with what a pass knows about it.
+/// A component whose pods osdpl replaces in batches: its desired release, watched pods, previous status and counts.
 pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
@@ -33,7 +34,7 @@ pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // A release that the spec or osdpl does not manage has no rollouts, even if its `DaemonSets` still have `OnDelete`.
+    // osdpl rolls out only releases that it manages, even if the `DaemonSets` of another release still have `OnDelete`.
     let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = input
         .observed
@@ -76,11 +77,10 @@ impl Part<'_> {
     }
 
     /// Whether the component's newest template is approved: by the spec, or by a person who approved this template or
-    /// the inputs of the upgrade that made it.
+    /// the inputs of the upgrade that changed it.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
-            // An approval that came from the spec (`approval: Automatic`) ends when the spec no longer contains that
-            // setting.
+            // An approval by the spec (`approval: Automatic`) ends when the spec no longer contains that setting.
             let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };
@@ -89,13 +89,14 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the status to keep once the rollout is complete; `None` if there was no rollout.
+    /// Returns the status to keep after a complete rollout; `None` if the previous status contains no complete rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// Returns the next status of the rollout. While pods are not observed yet, it is the previous status.
+    /// Returns the next status of the rollout. While the operator does not know all pods yet, it is the previous
+    /// status.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,
@@ -134,12 +135,13 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm runs for a release or will run as soon as its needs are met.
+/// Whether the step starts an operation, waits for helm, or starts an upgrade as soon as the needs of the release are
+/// met.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether the values of a release select the update strategy `OnDelete`.
+/// Whether the values of a release select the update strategy `OnDelete` for its `DaemonSets`.
 ///
 /// With `OnDelete`, Kubernetes does not replace outdated pods.
 pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {

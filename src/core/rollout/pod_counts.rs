@@ -1,4 +1,4 @@
-//! Counts the pods of a component in a rollout.
+//! Counts the pods of a component for its rollout: outdated, new, missing and unhealthy ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,36 +13,37 @@ const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 /// The message for a node that became `NotReady` when its pod was replaced.
 const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
-/// The numbers of pods of a component, and the pods and nodes that the next step depends on.
+/// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
-    /// Whether Kubernetes' controller has seen the newest templates of all `DaemonSets`.
+    /// Whether the status of all `DaemonSets` is current: Kubernetes has processed their newest templates.
     pub(super) observed: bool,
     /// The number of nodes that should run a pod of the component.
     pub(super) total: i32,
     /// The number of nodes without a pod of the newest template, from the status of the `DaemonSets`.
     pub(super) stale_count: i32,
-    /// The newest template revisions of all `DaemonSets` of the component, joined; empty if one of them is unknown.
+    /// The newest template revisions of all `DaemonSets` of the component, joined; empty if any revision is unknown.
     pub(super) revision: String,
     /// The number of pods made from the newest template, without those that are being deleted.
     pub(super) fresh: i32,
     /// The number of ready pods made from the newest template.
     pub(super) ready: i32,
-    /// When the last of the ready new pods became ready.
+    /// When the last of the ready pods of the newest template became ready.
     pub(super) last: Option<Timestamp>,
-    /// The nodes whose pods are being replaced, each with what its pod waits for; empty if that is unknown.
+    /// The nodes whose pods are being replaced. Each value says what the pod waits for; it is empty if that is unknown.
     pub(super) batch: BTreeMap<String, String>,
     /// The number of nodes that should have a pod but have none. Pods that are not scheduled yet count as missing.
     pub(super) missing: i32,
-    /// The number of pods on nodes that their `DaemonSet` does not select. Kubernetes would not recreate such a pod.
+    /// The number of pods on nodes that their `DaemonSet` does not select. If osdpl evicted such a pod, Kubernetes
+    /// would not create another pod there.
     pub(super) misplaced: i32,
-    /// The first node whose new pod is unhealthy, and the reason.
+    /// The first node whose pod of the newest template is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// When the first of the starting pods counts as unhealthy, because it took too long.
+    /// When the first of the starting pods will count as unhealthy, if it is not ready by then.
     pub(super) start_deadline: Option<Timestamp>,
-    /// The outdated pods in the order of their eviction.
+    /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
-    /// The nodes that have an outdated pod and are `NotReady`.
+    /// The nodes whose outdated pod osdpl does not evict, because the node is `NotReady`.
     pub(super) skipped: BTreeSet<String>,
 }
 
@@ -65,19 +66,19 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // A pod that is being deleted counts as existing here: the batch already contains its node, which must not
-        // count as missing, too.
+        // Count a pod that is being deleted as existing. Its node is already in the batch and must not count as
+        // missing, too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The difference between nodes and pods may be too small: a pod on a node that its `DaemonSet` does not select
-        // makes up for a node without a pod. So the empty nodes of the batch are counted, too.
+        // The difference between nodes and pods can hide a missing pod, if another pod runs on a node that its
+        // `DaemonSet` does not select. So the nodes of the previous batch that have no pod are counted, too.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
         counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
-        // osdpl evicts pods that are not ready first, because their eviction interrupts nothing.
+        // Put the pods that are not ready first: their eviction interrupts nothing.
         counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         counts
     }
@@ -86,7 +87,7 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // The node was ready when its pod was evicted. The node has become `NotReady` since then, perhaps because
+            // The node was ready when osdpl evicted its pod. The node has become `NotReady` since then, perhaps because
             // of the new template, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
@@ -109,7 +110,7 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// Counts a new pod that is starting. A pod that exceeds the timeout counts as unhealthy.
+    /// Counts a pod of the newest template that is starting. If it exceeds the timeout, it counts as unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
@@ -121,14 +122,14 @@ impl PodCounts {
         self.start_deadline = self.start_deadline.into_iter().chain(until).min();
     }
 
-    /// Whether a batch is in flight: pods are being replaced or missing.
+    /// Whether a batch is in flight: pods of the component are being replaced or are missing.
     pub(super) fn is_in_flight(&self) -> bool {
         !self.batch.is_empty() || self.missing > 0
     }
 
-    /// Whether the watched pods match the status of the `DaemonSets`.
+    /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of new pods.
     ///
-    /// Both come from different watches, so one may lag behind.
+    /// Two watches report pods and `DaemonSets`, so one may lag behind the other.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }
@@ -138,8 +139,7 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the newest template revisions of all `DaemonSets`, joined, so that a change of one of them changes the
-/// result.
+/// Returns the newest template revisions of all `DaemonSets`, joined: if one of them changes, the result changes.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;
@@ -151,7 +151,7 @@ fn is_lost(input: &Input<'_>, node: &str) -> bool {
     input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
-/// Returns the name of a pod's node, or of the pod itself until it is scheduled.
+/// Returns the name of a pod's node; until the pod is scheduled, the name of the pod.
 fn node_or_name(pod: &DaemonPod) -> String {
     if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
 }

@@ -1,4 +1,4 @@
-//! Says in a plan which pods an upgrade may restart.
+//! Describes, for each upgrade in a plan, which pods it may restart.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each release that is about to be upgraded, which pods may restart.
+/// Returns, for each release that osdpl upgrades or wants to upgrade, which pods may restart.
 ///
-/// Only helm can tell whether the upgrade changes their templates.
+/// Which of these pods do restart is only known after helm has rendered the templates.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

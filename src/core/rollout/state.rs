@@ -10,7 +10,7 @@ use crate::plan::{Step, Wait};
 /// What the rollout of a component does or waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The component's pods or their newest template are not observed yet.
+    /// The operator does not know the component's pods or their newest template yet.
     Unobserved,
     /// The rollout waits for a person's approval.
     Approval {
@@ -19,28 +19,29 @@ pub enum State {
         /// The number of nodes per batch.
         batch: i32,
     },
-    /// A batch of pods is being replaced. Contains its nodes, why one of their pods is not ready, and when the rollout
-    /// stops if a pod is still not ready.
+    /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the pods is not ready,
+    /// and when the rollout stops if a pod is still not ready then.
     Batch(Vec<String>, String, Option<Timestamp>),
-    /// The rollout stopped, because a new pod is unhealthy. Contains the pod's node, the reason, and the nodes of the
-    /// batch.
+    /// The rollout stopped, because a pod of the newest template is unhealthy. Contains the pod's node, the reason, and
+    /// the nodes of the batch.
     Stopped(String, String, Vec<String>),
     /// The rollout pauses after a batch, until this time.
     Pause(Timestamp),
-    /// The rollout waits, because this many pods run on nodes that their `DaemonSet` does not select.
+    /// The rollout waits until this many pods are deleted, because they run on nodes that their `DaemonSet` does not
+    /// select.
     Misplaced(i32),
-    /// There is no rollout: a pod starts on a node that joined the cluster.
+    /// There is no rollout, but a pod starts on a node that joined the cluster.
     Joining,
     /// The rollout waits until this other component is rolled out.
     WaitsForComponent(String),
-    /// The rollout waits until this release has its desired inputs. It is the component's release, or one before it in
-    /// the order.
+    /// The rollout waits until this release has its desired inputs. It is the component's own release, or a release
+    /// that comes earlier in the order of `values/nodes.yaml`.
     WaitsForRelease(String),
     /// The rollout waits, because the spec pauses the cloud or the release.
     Paused,
     /// The rollout waits for these nodes, which are `NotReady`. All other nodes have a new pod.
     Skipped(Vec<String>),
-    /// The next batch starts: evict these pods.
+    /// The next batch starts: osdpl evicts these pods.
     Evict(Vec<Eviction>),
     /// The rollout is complete: all nodes have a new pod.
     Done,
@@ -73,7 +74,7 @@ impl State {
         }
     }
 
-    /// Returns the nodes whose pods are being replaced.
+    /// Returns the nodes whose pods are being replaced or evicted now.
     pub fn batch(&self) -> Vec<String> {
         match self {
             Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
@@ -83,9 +84,9 @@ impl State {
     }
 }
 
-/// Returns the name of the only component whose pods may be evicted now.
+/// Returns the only component whose pods osdpl may evict now.
 ///
-/// It is the component with a batch in flight. Without one, it is the first component, in the order of
+/// It is the component with a batch in flight. If no batch is in flight, it is the first component, in the order of
 /// `values/nodes.yaml`, that may start or continue.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
@@ -95,7 +96,9 @@ pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Opti
     active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
 }
 
-/// Returns the state of a component's rollout: the first that applies, in the order of the checks below.
+/// Returns the state of a component's rollout: the first state that applies, in the order of the checks below.
+///
+/// `current` is the only component whose pods osdpl may evict now.
 pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
     let counts = &part.counts;
     if !counts.observed || part.rolling.is_none() || counts.revision.is_empty() {
@@ -137,8 +140,8 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // A pod that was deleted and not replaced yet no longer names its node. Only the batch in the previous status
-        // does.
+        // A pod that was deleted and not replaced yet is not in the list of pods. So only the batch in the previous
+        // status names its node.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();
@@ -150,9 +153,10 @@ fn in_flight(part: &Part<'_>) -> State {
     State::Batch(nodes, why, counts.start_deadline)
 }
 
-/// Returns what prevents evictions of a component, apart from its own pods: a pause, or helm.
+/// Returns the state of the rollout if a pause or helm prevents evictions; `None` if osdpl may evict pods of the
+/// component.
 ///
-/// A pod that is replaced before helm changes its template would have to be replaced twice.
+/// A pod that osdpl replaces before helm changes its template would have to be replaced twice.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
@@ -168,7 +172,7 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // A node's clock that is ahead must not prolong the pause, so a time in the far future does not count.
+    // The clock of a node may be ahead. A time in the far future does not count, because it would prolong the pause.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

@@ -1,5 +1,5 @@
-//! Sets the update strategy of `DaemonSets`. Some upstream templates do not read the value for it, so the operator
-//! writes the strategy into those `DaemonSets` itself.
+//! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's templates do not read
+//! the value for it or helm has not applied the value yet.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -7,28 +7,28 @@ use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Observed, Workload};
 use crate::plan::{Plan, Step, Wait};
 
-/// A `DaemonSet` whose update strategy is not the one in its release's values.
+/// A `DaemonSet` whose update strategy differs from the strategy in its release's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strategy {
     /// The `DaemonSet`'s namespace.
     pub namespace: String,
     /// The `DaemonSet`'s name.
     pub name: String,
-    /// The `DaemonSet`'s generation. If the update of the strategy fails, the operator retries it only for another
-    /// generation.
+    /// The `DaemonSet`'s generation. If an attempt to set the strategy fails, the operator tries again only after the
+    /// generation has changed.
     pub generation: i64,
     /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
     pub on_delete: bool,
     /// Whether the release of the `DaemonSet` has the desired inputs. If not, helm's next upgrade of the release may
-    /// set the strategy.
+    /// set the strategy itself.
     pub settled: bool,
 }
 
-/// Returns the `DaemonSets` whose update strategy differs from the one in the values of their release.
+/// Returns the `DaemonSets` whose update strategy differs from the strategy in the values of their release.
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
-/// controller), or if helm has not upgraded the release since the value was set. The operator sets `OnDelete` before
-/// helm changes the template; with `RollingUpdate`, Kubernetes would replace all pods without batches.
+/// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`
+/// before helm changes the template; with `RollingUpdate`, Kubernetes would then replace all pods without batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))
@@ -45,7 +45,8 @@ pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catal
                 && set.release == release.key.name
                 && set.on_delete.is_some() != wanted
         };
-        // `RollingUpdate` is set only after helm has finished: it lets Kubernetes replace all outdated pods.
+        // The operator sets `RollingUpdate` only after helm has finished, because with this strategy Kubernetes
+        // replaces all outdated pods.
         observed.workloads.iter().filter(move |_| wanted || settled).filter(own).map(move |set| Strategy {
             namespace: set.namespace.clone(),
             name: set.name.clone(),

@@ -44,7 +44,11 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    assert_eq!(cloud.phase("nova/compute"), None, "the template was reverted before the rollout started");
+    assert_eq!(
+        cloud.phase("nova/compute"),
+        None,
+        "a template that was reverted before its rollout started needs no rollout"
+    );
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r4");
     assert_eq!(batches(&mut cloud).len(), 3);
@@ -57,7 +61,7 @@ fn approval_of_a_change_covers_its_rollout() {
     cloud.approve();
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
-    // Helm finished, but the watch has not reported the changed template yet.
+    // helm finished, but the watch has not reported the changed template yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
     assert!(
@@ -129,7 +133,11 @@ fn replaces_unready_pods_first_and_skips_lost_nodes() {
     }
     assert_eq!(evicted, ["n3", "n2", "n4"]);
     cloud.template(SWITCH, "r2");
-    assert_eq!(cloud.pass().component.as_deref(), Some(SWITCH.1), "skipped nodes do not block other components");
+    assert_eq!(
+        cloud.pass().component.as_deref(),
+        Some(SWITCH.1),
+        "nodes that are skipped because they are NotReady do not block other components"
+    );
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.updated, status.skipped.join(",")), (RolloutPhase::Waiting, 3, "n1".into()));
     assert_eq!(status.message, "the remaining nodes are NotReady: n1");
@@ -159,8 +167,8 @@ fn waits_for_missing_pods_despite_misplaced_ones() {
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    // The `DaemonSet` selects two nodes and has two pods. But one pod is on n3, which is not selected any more, and n1
-    // has none.
+    // The `DaemonSet` selects two nodes and has two pods. But one pod is on n3, which the `DaemonSet` does not select
+    // any more, and n1 has no pod.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
     let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
@@ -236,7 +244,7 @@ fn waits_until_both_watches_agree() {
     assert_eq!((next.evict.len(), next.is_incomplete, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
-    assert_eq!(cloud.pass().evict, [], "the newest revision is not reported yet");
+    assert_eq!(cloud.pass().evict, [], "osdpl evicts nothing until the watch reports the newest template revision");
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
 }
@@ -258,18 +266,18 @@ fn sets_strategy_unless_the_spec_reverts_it() {
     assert_eq!(
         of(&cloud),
         [Strategy { settled: false, ..wanted.clone() }],
-        "the strategy is set before helm changes the template"
+        "the operator sets the strategy before helm changes the template"
     );
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
     assert_eq!(of(&cloud), []);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.fixture.desired.releases.get_mut("nova").unwrap().values.clear();
-    assert_eq!(of(&cloud), [], "the DaemonSets have RollingUpdate, as desired");
+    assert_eq!(of(&cloud), [], "DaemonSets that have the desired strategy RollingUpdate stay as they are");
     cloud.fixture.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
     assert_eq!(of(&cloud), [Strategy { on_delete: false, ..wanted }]);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
-    assert_eq!(cloud.pass().evict, [], "with RollingUpdate, Kubernetes replaces the pods");
+    assert_eq!(cloud.pass().evict, [], "osdpl evicts no pods with RollingUpdate, because Kubernetes replaces them");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// The ends of keys whose values are secret in a configuration file, but not in the values of a chart.
+/// The ends of keys whose values are secret in a configuration file, although they are not secret in the values of a
+/// chart.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// Texts that are never secret.
+/// Values that are never secret, even if their key sounds secret; in lower case.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
 /// Returns the secrets that a text assigns to keys, without quotes.
@@ -30,7 +31,8 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value after a separator, up to the end of the line.
+/// Returns the value after a separator (`:` or `=`): the text in quotes, a whole reference such as `$(…)`, or the first
+/// word.
 fn value(behind: &str) -> &str {
     let line = behind.lines().next().unwrap_or_default().trim_start_matches([':', '=', ' ', '\t']);
     if let Some(quote) = line.chars().next().filter(|first| "\"'".contains(*first)) {
@@ -41,7 +43,7 @@ fn value(behind: &str) -> &str {
     if is_reference { line } else { word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'']) }
 }
 
-/// Whether a value is itself a secret: not empty, and no reference, variable or placeholder.
+/// Whether a value is itself a secret: it is not empty, and not a reference, variable or placeholder.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Words in the key of a value that mean that the value is secret.
+/// Words that mark a secret: if a key contains or ends with one of them, its value is probably secret.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -33,19 +33,19 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// The ends of keys below which every value is secret: passwords have no settings below them.
+/// The ends of keys below which every value is secret. Below other secret keys there may be settings.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A key, or the last word of a key, whose value is secret even if it is a number.
+/// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
 ///
-/// Other keys contain these letters by chance (`cpu_spin`), so only whole words count.
+/// Other keys end with these letters by chance (`cpu_spin`), so only the whole word counts.
 const PIN: &str = "pin";
 
-/// Whether a value probably is a secret: by its key, or because it contains a private key, a URL with a password, or an
-/// assignment to a secret key.
+/// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
+/// password, or an assignment to a secret key.
 ///
-/// Helm's records do not mark secrets, so the function rather returns true too often than too rarely. Below the charts'
-/// top-level key `secrets` are only names of Secrets, which are not secret.
+/// helm's records do not mark secrets, so the function returns true in cases of doubt. Below the charts' top-level key
+/// `secrets` are only names of Secrets, which are not secret.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -59,8 +59,8 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// The layers mark the secrets that they know, so this function returns true less often than [`is_secret_value`]. Below
-/// a key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
+/// osdpl knows and marks most secrets in the layers, so this function returns true less often than [`is_secret_value`]:
+/// below a key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -68,7 +68,8 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a value is below a key that names a password, and is a text, or a number that is too long for a setting.
+/// Whether a value is below a key that names a password, and is a string, a list, or a number with more digits than a
+/// port.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -81,27 +82,28 @@ fn is_below_password(keys: &[String], value: &Value) -> bool {
         }
 }
 
-/// Whether a name contains a word that means a secret.
+/// Whether a name contains a word that marks a secret.
 pub(super) fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
 }
 
-/// Whether a key ends with a word that means a secret.
+/// Whether a key ends with a word that marks a secret.
 ///
-/// A number is secret only under such a key: `token.expiration` and `password_expires_days` are settings.
+/// A number is secret only if its key ends with such a word: `token.expiration` and `password_expires_days` are
+/// settings.
 pub fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
-/// Whether a map is an environment variable of a container with a value in plain text.
+/// Whether a map is an environment variable of a container with a literal value.
 ///
-/// A variable whose value comes from a Secret has `valueFrom` instead.
+/// If the value comes from a Secret, the variable has `valueFrom` instead.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
 
-/// Whether a value contains a secret in plain text.
+/// Whether a string contains a secret in plain text, or a list or map contains a value that is secret.
 fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => {
@@ -126,10 +128,11 @@ fn has_login(text: &str) -> bool {
 
 /// The maximum number of digits of a port.
 ///
-/// Numbers that are not longer are never removed from texts, because they occur in every address.
+/// The scrubber never removes numbers with so few digits, because ports occur in every address.
 const LONGEST_PORT: usize = 5;
 
-/// Returns the texts and long numbers of a Secret's value, and the secrets that the texts contain.
+/// Returns the texts to remove if a value is secret: its strings and long numbers, and the secrets that its strings
+/// contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
@@ -143,12 +146,13 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// The exponent from which on Go's `%v` prints a float with an exponent (`strconv`, format `g`, shortest
-/// representation).
+/// The smallest exponent with which Go's `%v` prints a float in the notation with an exponent (`strconv`, format `g`,
+/// shortest representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns how a template prints a long number, or `None` if it prints the number as written. helm reads numbers as
-/// floats, so `12345678` becomes `1.2345678e+07`.
+/// Returns how a template prints a long number; `None` if it prints the number as the user wrote it.
+///
+/// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {
     let text = format!("{:e}", number.as_f64()?);
     let (mantissa, exponent) = text.split_once('e')?;

@@ -1,7 +1,7 @@
 //! Finds secrets in the value `extraObjects`, from which charts create objects.
 //!
-//! OpenStack-Helm's template `extra-manifests.yaml` takes a map or list of manifests. Each is a map, or a text that is
-//! a template.
+//! OpenStack-Helm's template `extra-manifests.yaml` takes a map or list of manifests. A manifest is a map, or a text
+//! that helm renders as a template.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Returns the paths of the secrets in `extraObjects`.
 ///
-/// A path can't lead into a list or text, so it names the list or text that contains the secret.
+/// A path cannot lead into a list or text. If a list or text contains the secret, the path leads to the list or text.
 pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
@@ -32,9 +32,9 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     }
 }
 
-/// Returns the secrets in `extraObjects` as they are written, and base64-decoded.
+/// Returns the secrets in `extraObjects`, each as written and, if it is base64, also decoded.
 ///
-/// Templates that are no YAML are skipped.
+/// The function skips templates that are not YAML.
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
@@ -71,9 +71,9 @@ fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether a manifest is a Secret.
+/// Whether a manifest is a Secret, or may be one.
 ///
-/// A manifest without a kind may be one: each layer is checked on its own, and another layer may set the kind.
+/// A manifest without a kind may be a Secret: osdpl checks each layer on its own, and another layer may set the kind.
 fn is_secret(map: &Map<String, Value>) -> bool {
     match map.get("kind") {
         Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),
@@ -82,12 +82,12 @@ fn is_secret(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// Splits a text into YAML documents. A document that can't be parsed, such as most templates, is returned as text.
+/// Splits a text into YAML documents. If a document can't be parsed, as most templates, the result contains its text.
 fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
 }
 
-/// Whether a text that is no YAML may contain a Secret.
+/// Whether a text that is not YAML, such as a template, may contain a Secret.
 fn may_have_secret(text: &str) -> bool {
     let names =
         |line: &str| line.split_once("kind").is_some_and(|(_, kind)| kind.contains("Secret") || kind.contains("{{"));
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(
             found(&json!({"one": {"stringData": {"config": "hunter2"}}})).0,
             parts,
-            "another layer may set the kind"
+            "a map without a kind counts as a Secret, because another layer may set the kind"
         );
     }
 

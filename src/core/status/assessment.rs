@@ -1,4 +1,4 @@
-//! The overall state of the cloud: it comes from the first check of an ordered list that applies.
+//! Assesses the overall state of the cloud: an ordered list of checks, of which the first one that applies decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ pub(super) struct Assessment {
     pub phase: Phase,
     pub reason: &'static str,
     pub message: String,
-    /// Whether any operation is in progress or will start without a person.
+    /// Whether any operation is in progress or will start without help from a person.
     pub progressing: bool,
-    /// The reason and message of the condition Degraded; `None` if nothing is broken.
+    /// The reason and message of the condition Degraded; `None` if that condition is false.
     pub degraded: Option<(&'static str, String)>,
     /// Whether the cloud cannot continue until a person acts.
     pub stalled: bool,
@@ -60,11 +60,10 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     Assessment { phase, reason, message, progressing, degraded, stalled }
 }
 
-/// What a check found: phase, reason and message; `None` if the check does not apply.
+/// The result of a check: the phase, reason and message of the cloud; `None` if the check does not apply.
 type Check = Option<(Phase, &'static str, String)>;
 
-/// The checks of the cloud, the most urgent problem first. The first check that applies decides phase, reason and
-/// message.
+/// The checks of the cloud, in the order of urgency. The first check that applies decides phase, reason and message.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
     [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
@@ -84,7 +83,7 @@ fn older_resource(report: &Report<'_>, _: &Health) -> Check {
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
-        // Unmanaging a release takes no time, so the deletion never waits for it.
+        // osdpl unmanages a release within one pass, so the deletion never waits for it.
         Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
@@ -108,7 +107,8 @@ fn broken(report: &Report<'_>, _: &Health) -> Check {
     Some((Phase::Failed, reason, message))
 }
 
-/// Returns the first release that failed or cannot continue, with the condition's reason and message.
+/// Returns the name of the first release that failed or cannot continue, with the reason and message for the
+/// conditions.
 fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
@@ -136,7 +136,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // If a container crashes and Kubernetes restarts it, its pod does not count as failed. So a stuck pod counts, too.
+    // If a container crashes and Kubernetes restarts the container, the pod does not count as failed. So a stuck pod
+    // also counts as a failure.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)
@@ -165,7 +166,8 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // A helm process that osdpl did not start ends by itself, or its lock expires: nobody has to act.
+        // A helm process that osdpl did not start ends by itself, or its lock expires. So no person has to act, and the
+        // check reports progress.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord
@@ -189,9 +191,9 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// Returns the first stuck workload of a release.
+/// Returns the problem of the first release with a stuck workload.
 ///
-/// helm may wait for that workload. The problem of the workload then says more than "helm is running".
+/// helm may be waiting for that workload. Then the problem says more than "helm is running".
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;
@@ -249,7 +251,8 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns `name: text` for every release for whose step `text` returns a text.
+/// Returns one line for each release for whose step the function `text` returns a text: the release's name and the
+/// text.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
@@ -274,7 +277,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// Describes the lost nodes, and the components that are degraded because they have no pod there.
+/// Describes the lost nodes, and the components that are degraded because their pods on lost nodes are missing.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
@@ -286,7 +289,8 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// Describes the first release that failed before it was paused. The failure stays, because a pause fixes nothing.
+/// Describes the first release that had failed before a person paused it. Degraded keeps reporting the failure, because
+/// a pause fixes nothing.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

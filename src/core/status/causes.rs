@@ -1,4 +1,4 @@
-//! `status.causes`: each root cause once, with the objects that wait for it.
+//! Fills `status.causes`: each root cause once, with the objects that wait for it.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -6,10 +6,11 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The maximum number of root causes in the status. Further ones appear when the first are fixed.
+/// The maximum number of root causes in the status. Further root causes appear in the status once the first ones are
+/// fixed.
 const MAX_CAUSES: usize = 20;
 
-/// The maximum number of affected objects that the status names per cause.
+/// The maximum number of affected objects that the status names for a root cause.
 const MAX_AFFECTED: usize = 20;
 
 /// The maximum number of affected objects that a condition's message names.
@@ -21,7 +22,8 @@ fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     report.observed.causes.iter().filter(ours)
 }
 
-/// Returns the root causes for the status. A cause that was reported before keeps its time.
+/// Returns the root causes for the status. A root cause that the previous status contains keeps the time when it was
+/// first reported.
 pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
@@ -40,8 +42,7 @@ pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bo
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // If the message already contains the reason that the root cause gives, the line about the cause replaces the
-    // message.
+    // If the message already contains the reason of the root cause, return only the line about the root cause.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }

@@ -1,5 +1,5 @@
-//! `status.children` (one entry per release) and `status.health` (one entry per component). If osdpl probes the API of
-//! a release, `status.health` shows the result as a component named `endpoint`.
+//! Fills `status.children` (one entry for each release) and `status.health` (one entry for each component). If osdpl
+//! probes the API of a release, `status.health` shows the result as a component named `endpoint`.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn with_size(message: String, body: Option<&RecordBody>) -> String {
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
-/// Returns the warning about a record of `stored` bytes; `None` if the record is small enough.
+/// Returns the warning about a record whose payload has `stored` bytes; `None` if the record is small enough.
 pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
@@ -88,7 +88,7 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     })
 }
 
-/// Returns the first line, and how many more there are. `osdpl status` shows all lines.
+/// Returns the first line, with the number of further lines. `osdpl status` shows all lines.
 pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),

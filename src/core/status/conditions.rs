@@ -1,4 +1,4 @@
-//! The conditions of the status, with a fixed set of types and reasons.
+//! Computes the conditions of the status, whose types and reasons are fixed sets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -11,16 +11,16 @@ use crate::ceph::{DeclaredCeph, NotReady};
 use crate::desired::{Finding, is_about_unknown_keys};
 use crate::plan::{Step, Wait};
 
-/// The maximum number of warnings in a condition's message.
+/// The maximum number of warnings about the spec in a condition's message.
 pub(super) const WARNINGS: usize = 10;
 
-/// The text before each warning at the end of a message.
+/// The text before each warning about the spec at the end of a message.
 pub(super) const WARNING: &str = "; warning: ";
 
-/// Returns the warnings about the spec, the most useful ones first.
+/// Returns the warnings about the spec, the most useful warnings first.
 ///
-/// Warnings about single values and unknown keys are last: one wrong map causes many of them, and only the first
-/// warnings are shown.
+/// Warnings about single values and unknown keys are last: one wrong map causes many of them, and messages contain only
+/// the first warnings.
 pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
@@ -28,7 +28,7 @@ pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     warnings
 }
 
-/// Formats the releases with drift and the warnings about the spec, for the end of a message.
+/// Formats the names of the releases with drift and the warnings about the spec, for the end of a message.
 pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
@@ -41,7 +41,7 @@ pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// Describes a pause: which releases it holds back, and how to end it.
+/// Describes a pause of the cloud: which releases wait because of it, and how a person ends it.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
@@ -54,7 +54,7 @@ fn describe_pause(report: &Report<'_>) -> String {
     format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
-/// Returns whether the declared Ceph cluster is usable, with the condition's reason and message.
+/// Returns whether osdpl can use the Ceph that the spec declares, with the reason and message for the condition.
 fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
@@ -100,10 +100,10 @@ pub(super) fn conditions(
     let details = || (assessment.reason, assessment.message.clone());
     let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
     let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
-        // The message already names all lost nodes, so it needs no root cause in front of it.
+        // The message already names all lost nodes, so it needs no root cause before it.
         reason::NODES => (reason, message),
-        // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So it is
-        // put before the message only if components are unhealthy.
+        // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So such a
+        // cause is put before the message only if components are unhealthy.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [
@@ -116,7 +116,7 @@ pub(super) fn conditions(
             if report.spec.paused { (reason::PAUSED, describe_pause(report)) } else { none() },
         ),
         // Tools such as Flux judge a resource with kstatus, which checks Reconciling and Stalled before Ready. At most
-        // one of the two may be true.
+        // one of Reconciling and Stalled may be true.
         (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
         (condition::STALLED, assessment.stalled, if assessment.stalled { details() } else { none() }),
     ];

@@ -1,4 +1,4 @@
-//! `CronJobs` in the status: each is a component of the health, but no release waits for one.
+//! Adds `CronJobs` to the status: `status.health` shows each as a component, but no release waits for a `CronJob`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,9 +19,9 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
     report.observed.crons.iter().filter(ours)
 }
 
-/// Adds the health of the cloud's `CronJobs`.
+/// Adds the health of the cloud's `CronJobs` to the health of its components.
 ///
-/// If a workload has the same labels as a `CronJob`, the worse health of the two is kept.
+/// If a workload has the same labels as a `CronJob`, the component gets the worse health of the two.
 pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);
@@ -36,7 +36,8 @@ pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus
     }
 }
 
-/// Returns the results of the last test runs. A result is kept after Kubernetes deleted the Job of its run.
+/// Returns the result of the last run of each test. The result stays in the status after Kubernetes has deleted the Job
+/// of the run.
 pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
@@ -51,8 +52,8 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // Kubernetes may have deleted the Job of the reported result, while the Job of an older run still exists. The older
-    // run must not replace that result.
+    // Kubernetes may have deleted the Job of the reported result, while the Job of an older run still exists. The
+    // result of the older run must not replace the reported result.
     let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };
@@ -66,7 +67,7 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
     }
 }
 
-/// Names the first `CronJob` whose last run failed, and the number of others, in one line.
+/// Names the first `CronJob` with a failing or failed run, and the number of other such `CronJobs`, in one line.
 pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
@@ -104,7 +105,11 @@ mod tests {
         let first = status_of(None, failed);
         assert_eq!((first.passed, first.job.as_deref()), (Some(false), Some("openstack/t-1")));
         assert_eq!((first.time.clone(), first.reason.as_str()), (at.map(Time), "BackoffLimitExceeded"));
-        assert_eq!(status_of(Some(&first), None), first, "the result stays after its Job was deleted");
+        assert_eq!(
+            status_of(Some(&first), None),
+            first,
+            "the status keeps the result after Kubernetes deleted its Job"
+        );
         let before = FinishedRun { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
         assert_eq!(status_of(Some(&first), Some(before)), first, "the Job of an older run does not replace the result");
         let passed = status_of(Some(&first), Some(FinishedRun { job: "t-2".into(), at, failure: None }));

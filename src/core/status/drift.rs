@@ -1,4 +1,4 @@
-//! Drift in the status: what changed, who changed it, and what osdpl does about it.
+//! Reports drift in the status: what someone changed, who it was, and what osdpl does about it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::api::{DriftPolicy, HelmReleaseStatus, ObjectDrift, REPAIR};
 use crate::drift::{Change, DriftedObject};
 use crate::plan::{Decision, DriftAction, Step};
 
-/// The status of each release by its catalogue name.
+/// The status of each release, by the release's name in the catalogue.
 pub(super) type Children = BTreeMap<String, HelmReleaseStatus>;
 
 /// The maximum number of drifted objects in the status of a release.
@@ -30,8 +30,8 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // While helm runs, drift that was not reported before is skipped: helm changes objects before the record contains
-    // the changes.
+    // While helm runs, skip drift that the previous status does not contain: helm changes objects before the record
+    // contains the changes.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {
@@ -44,9 +44,10 @@ pub(super) fn report_drift(
     child.message = if child.message.is_empty() { message } else { format!("{}; {message}", child.message) };
 }
 
-/// Whether the drift is a deleted Job that the next upgrade recreates anyway.
+/// Whether the drift is a deleted Job that the next upgrade creates again.
 ///
-/// Such a Job is usually no drift: osdpl has just deleted it before an upgrade whose record does not exist yet.
+/// Usually osdpl itself has just deleted such a Job before an upgrade, and helm has not made the record of the upgrade
+/// yet.
 fn is_deleted_by_upgrade(
     DriftedObject { id, change }: &DriftedObject,
     name: &str,
@@ -61,7 +62,7 @@ fn is_deleted_by_upgrade(
 
 /// Returns the status entry of a drifted object.
 ///
-/// If nothing says when it was changed, the entry keeps the time of the first report.
+/// If the time of the change is unknown, the entry contains the time when osdpl first reported the change.
 fn entry(DriftedObject { id, change }: &DriftedObject, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
     let (change, by, at) = match change {
         Change::Deleted => ("deleted".to_owned(), None, None),
@@ -99,7 +100,7 @@ fn advice(name: &str, decision: &Decision) -> String {
     }
 }
 
-/// Names the releases with drift, for the end of the status message; `None` if there are none.
+/// Names the releases with drift, for the end of the status message; `None` if no release has drift.
 pub(super) fn summary(children: &Children) -> Option<String> {
     let drifted = children.iter().filter(|(_, child)| !child.drift.is_empty());
     let names: Vec<_> = drifted.map(|(name, _)| name.as_str()).collect();
@@ -155,7 +156,7 @@ mod tests {
             assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);
         }
         let other = entry(&drifted(edited(None)), &[entry(&drifted(Change::Deleted), &[], EARLY)], LATE);
-        assert_eq!(other.at, LATE.to_string(), "another change of the same object gets a new time");
+        assert_eq!(other.at, LATE.to_string(), "another change of the same object gets the time of the present report");
         let timed = entry(&drifted(edited(Some(EARLY))), &[], LATE);
         assert_eq!(describe(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
         let gone = entry(&drifted(Change::Deleted), &[], LATE);
@@ -180,7 +181,7 @@ mod tests {
         assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
     }
 
-    /// Returns the release `store` at revision 3, of which someone deleted a Job and a Service.
+    /// Returns a cloud with the release `store` at revision 3, of which someone deleted a Job and a Service.
     fn deleted_objects() -> Fixture {
         let object = |kind_: &str, version: &str, name: &str| DriftedObject {
             id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },

@@ -1,6 +1,6 @@
-//! Events for the differences between two statuses.
+//! Makes events for the differences between two statuses.
 //!
-//! A restarted operator repeats no event, because the previous status is stored in the resource.
+//! A restarted operator repeats no event, because the resource contains the previous status.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct Event {
     pub reason: &'static str,
     /// The text of the event: one line of at most 1,000 bytes.
     pub note: String,
-    /// The object or field that the event is about. Without it, Kubernetes would merge events with the same reason into
-    /// one.
+    /// The object or field that the event is about. Without a subject, Kubernetes would merge events with the same
+    /// reason into one.
     pub subject: Option<Subject>,
 }
 
@@ -48,14 +48,14 @@ pub enum Subject {
     },
 }
 
-/// Returns the event that osdpl restored credentials in a Secret. The operator records the event after it wrote the
-/// Secret.
+/// Returns the event that osdpl restored credentials in a Secret. The operator publishes the event after it has written
+/// the Secret.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// Returns the event that a Job maps `count` new Nova hosts to their cell.
+/// Returns the event that the Job `job` maps new Nova hosts to their cell. `count` is the number of hosts.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -84,7 +84,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// Returns the event that a deletion kept objects, because pods of unmanaged releases may need them.
+/// Returns the event that osdpl deleted a cloud but kept objects that the pods of unmanaged releases may need.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -93,7 +93,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     event(false, "Retained", note)
 }
 
-/// The reason of the event that a release failed.
+/// The reason of an event about a failed release.
 const FAILED: &str = "Failed";
 
 impl Event {
@@ -134,9 +134,9 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == condition::READY)
 }
 
-/// Returns the event for a change of Ready.
+/// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// Progress is reported only if Ready was true before or the cloud was paused.
+/// Progress of helm or workloads gets an event only if Ready was true before, or if the cloud was paused.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -156,9 +156,9 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
     }
 }
 
-/// Returns one event for each field whose warnings are new: not in the previous message of Ready.
+/// Returns one event for each field with new warnings: warnings that Ready's message did not contain before.
 ///
-/// Warnings that do not fit into the message would be new in every pass, so they are skipped.
+/// The function skips warnings that do not fit into the message: they would be new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -176,8 +176,8 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     new_by_field.into_iter().map(warning).collect()
 }
 
-/// Returns an event for each service that osdpl adds because another service requires it, when its first release
-/// appears.
+/// Returns an event for each service that osdpl adds because another service requires it. The event comes when the
+/// service's first release appears in the status.
 fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
@@ -203,10 +203,10 @@ fn removed<'a>(
         .collect()
 }
 
-/// Whether a record of a release still exists although the plan has no decision about it, for example after osdpl
-/// unmanaged it.
+/// Whether a record of a release still exists although the plan has no decision about the release, for example after
+/// osdpl unmanaged it.
 ///
-/// A release of the same name in another namespace, of which osdpl made no revision, does not count.
+/// If osdpl made no revision of a release of this name in another namespace, that release does not count.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {
@@ -216,9 +216,9 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Returns the event that helm installs a release, when its first record appears.
+/// Returns the event that helm installs a release, when the release's first record appears.
 ///
-/// A fast helm may end before the next pass, so the record may have any status.
+/// helm may finish before the next pass, so the record may have any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -226,11 +226,11 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// Returns the event that an operation on a release failed; `None` if it was reported before, or if osdpl stopped helm
-/// on purpose.
+/// Returns the event that an operation on a release failed; `None` if an event reported the failure before, or if osdpl
+/// stopped helm on purpose.
 ///
-/// Whether the failure was reported is stored in the failure. The step can't tell, because it changes several times
-/// after one failure.
+/// The failure itself says whether an event reported it. The step can't tell, because it changes several times after
+/// one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -262,7 +262,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the event reason for a reason of Ready; `NONE` for a reason that has no event.
+/// Returns the reason for an event about Ready: the reason of Ready itself, or `NONE` if that is not one of the reasons
+/// below.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,
@@ -284,9 +285,9 @@ fn event_reason(why: &str) -> &'static str {
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
 
-/// Creates an event without a subject. A note that is too long is cut off.
+/// Creates an event without a subject, and cuts off the end of a note that is too long.
 pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
-    // The API server (`events.k8s.io`) refuses notes longer than 1 kB, so a longer note is cut off.
+    // The API server (`events.k8s.io`) refuses notes longer than 1 kB.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
         note.truncate(end);

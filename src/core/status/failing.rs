@@ -1,4 +1,4 @@
-//! The status while reconcile passes fail: the previous status, with a message that it is outdated.
+//! Computes the status while reconcile passes fail: the previous status, with a message that it is outdated.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -7,13 +7,13 @@ use super::conditions::WARNING;
 use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of the message while passes fail. Warnings about the spec may follow it.
+/// The end of Ready's message while passes fail. Only warnings about the spec may follow it.
 const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
 
 /// Returns the previous status with the problem of the failed pass, and an event if the problem is new.
 ///
-/// Ready becomes false. The rest of the status is kept, except that the conditions name `generation`. Stalled stays
-/// false, because a retry may succeed.
+/// Ready becomes false. The function keeps the rest of the status, but the conditions that it sets name `generation`.
+/// Stalled stays false, because a retry may succeed.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -49,7 +49,7 @@ pub fn failing_status(
 
 /// Returns the warnings about the spec at the end of Ready's previous message.
 ///
-/// They still apply. If they were dropped, the first pass that succeeds would report them as new.
+/// These warnings still apply. If the message lost them, the first pass that succeeds would report them as new.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };

@@ -1,4 +1,4 @@
-//! Rollouts in the status: their condition, their text in the message, and their events.
+//! Reports rollouts in the status: their condition, their line in messages, and their events.
 
 use super::Event;
 use super::events::{Subject, event};
@@ -14,8 +14,8 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
     }
 }
 
-/// Returns the most severe active rollout: the reason for the condition, the phase of the cloud, and the rollout's
-/// line.
+/// Returns the most severe active rollout: the reason for the condition, the phase of the cloud, and the line that
+/// describes the rollout.
 pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),
@@ -48,9 +48,11 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
     let entered = before.phase != now.phase || before.revision != now.revision;
     let event = match now.phase {
         RolloutPhase::AwaitingApproval if entered => event(false, reason::APPROVAL, line(name, now)),
-        // A node that leaves the batch causes no event. Only a node that enters the batch starts a new one.
+        // A node that leaves the batch causes no event. A node that enters the batch means that a new batch has
+        // started.
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
-            // Each batch gets a subject of its own: Kubernetes would merge several events about one subject into one.
+            // Each batch gets its own subject: otherwise Kubernetes would merge several events about one rollout into
+            // one.
             let node = format!("{}/{}", name.replace('/', "-"), now.batch.first()?);
             let about = Some(Subject::Object { kind: "Component".into(), name: node });
             let batch = format!("{name} {}/{} updated: batch {}", now.updated, now.total, now.batch.join(", "));

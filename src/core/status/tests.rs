@@ -54,7 +54,8 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// Returns the status and events of a pass. With `deleting`, the resource is being deleted and this work is left.
+/// Returns the status and events of a pass. `deleting` is what the deletion of the resource still has to do; `None` if
+/// the resource is not being deleted.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,
@@ -185,7 +186,8 @@ fn reports_failures_but_not_requested_stops() {
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
-    // A requested repair shortens the backoff, so the time in the message changes.
+    // A requested repair shortens the backoff, so the time in the message changes. It is the same failure and causes no
+    // other event.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }
@@ -238,8 +240,12 @@ fn reports_limited_warnings_once() {
     };
     let (first, events) = report(None, &warnings);
     assert_eq!(events, 10);
-    assert_eq!(report(Some(&first), &warnings).1, 0, "no warning is new");
-    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "with one warning less, the last one fits into the message");
+    assert_eq!(report(Some(&first), &warnings).1, 0, "warnings that Ready already contains cause no event");
+    assert_eq!(
+        report(Some(&first), &warnings[1..]).1,
+        1,
+        "the last warning gets its event once it fits into the message"
+    );
     let of_one_field = warnings[..2].iter().map(|finding| finding.clone().at_field("spec.a"));
     let of_one_field: Vec<_> = of_one_field.collect();
     let (_, events) = reported_of(None, &plan, &spec(), &recorded(Status::Deployed), &of_one_field, NOW);
@@ -255,14 +261,22 @@ fn failed_pass_clears_ready_until_the_next_success() {
     let (failed, events) = failing_status(Some(&ready), 3, why, LATER);
     assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
     assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
-    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "the next pass may succeed by itself");
+    assert_eq!(
+        condition(&failed, "Stalled"),
+        ("False", "AsExpected"),
+        "Stalled stays false, because the next pass may succeed"
+    );
     let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
     let (repeated, events) =
         failing_status(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
-    assert_eq!((repeated, events), (failed.clone(), Vec::new()), "a repeated failure changes nothing");
+    assert_eq!(
+        (repeated, events),
+        (failed.clone(), Vec::new()),
+        "the same failure again changes no status and causes no event"
+    );
     let (well, _) = reported(Some(&failed), &all_ready, LATER);
     assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
 }

@@ -19,7 +19,8 @@ fn theirs() -> ObservedRelease {
     }
 }
 
-/// Returns the release `store`, made by someone else, with the result of its comparison with the desired state.
+/// Returns a cloud whose release `store` has a record by someone else, and the result of comparing it with the desired
+/// state.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {
@@ -101,7 +102,10 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
     let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
-    assert_eq!(step, "paused; set `paused: false` to resume", "nobody requested the adoption");
+    assert_eq!(
+        step, "paused; set `paused: false` to resume",
+        "osdpl does not label the record of a paused release unless a person requested it"
+    );
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
 }
@@ -120,6 +124,6 @@ fn unmanages_releases_and_counts_them_as_ready() {
     ] {
         assert_eq!(step_of(record), expected);
     }
-    assert_eq!(step_of(theirs()), "ready", "a release without labels of osdpl stays as it is");
+    assert_eq!(step_of(theirs()), "ready", "osdpl does nothing to an unmanaged release without labels of osdpl");
     assert!(step_of(observed_release(Status::PendingUpgrade)).starts_with("unlock the record"));
 }

@@ -11,7 +11,7 @@ use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 
-/// Returns the release `store` with the desired inputs, and an object of its `revision` that someone deleted.
+/// Returns a cloud whose release `store` has the desired inputs, but someone deleted an object of revision `revision`.
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };
@@ -49,7 +49,7 @@ fn handles_drift_by_policy_and_request() {
         ("the spec says Ignore", drifted(3, Ignore), "ready", None),
         ("the drift was found for an older revision", drifted(2, Repair), "ready", None),
         (
-            "a person requested the repair",
+            "a person requested the repair of this release",
             drifted(3, Report).with_repair_request("store"),
             by_person.as_str(),
             Some(DriftAction::Now),
@@ -73,7 +73,12 @@ fn handles_drift_by_policy_and_request() {
             Some(DriftAction::Reported),
         ),
         ("the cloud is paused", paused(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
-        ("the namespace is being deleted", terminating(drifted(3, Repair)), "ready", Some(DriftAction::Paused)),
+        (
+            "the namespace of the release is being deleted",
+            terminating(drifted(3, Repair)),
+            "ready",
+            Some(DriftAction::Paused),
+        ),
     ] {
         assert_eq!((fixture.describe_step("store").as_str(), fixture.drift_action()), (step, drift_action), "{what}");
     }
@@ -91,12 +96,20 @@ fn repeated_drift_is_repaired_with_backoff() {
     let Some(DriftAction::Backoff { count: 1, until }) = fixture.drift_action() else {
         panic!("{:?}", fixture.drift_action())
     };
-    assert_eq!(fixture.plan().requeue_at, Some(until), "no watch reports the end of the backoff");
+    assert_eq!(
+        fixture.plan().requeue_at,
+        Some(until),
+        "the plan names the end of the backoff, because no watch reports it"
+    );
     assert!(matches!(fixture.with_repair_request("store").drift_action(), Some(DriftAction::Now)));
     assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));
     assert!(matches!(fought(2, 200).drift_action(), Some(DriftAction::Backoff { count: 2, .. })));
     assert!(matches!(fought(9, 3000).drift_action(), Some(DriftAction::Backoff { count: 9, .. })));
-    assert_eq!(fought(9, 4600).drift_action(), Some(DriftAction::Now), "the longest delay is over");
+    assert_eq!(
+        fought(9, 4600).drift_action(),
+        Some(DriftAction::Now),
+        "a repair starts when even the longest delay is over"
+    );
     let counted = [None, Some(repaired(1, 600)), Some(repaired(4, 7000)), Some(repaired(4, 7300))];
     assert_eq!(counted.map(|known| count_repairs(known.as_ref(), NOW)), [1, 2, 5, 1]);
 }

@@ -45,13 +45,21 @@ fn finds_dependents_of_running_and_desired_revisions() {
     };
     let approval = "it is no longer desired: waits for approval (osdpl approve)";
     let no_more = |fixture: &mut Fixture| fixture.desired.releases.get_mut("front").unwrap().needs.clear();
-    assert_eq!(without(no_more), approval, "the running revision of front does not need store");
+    assert_eq!(
+        without(no_more),
+        approval,
+        "the uninstall of store waits for approval only: the running revision of front does not need store"
+    );
     let not_yet = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.clear();
         front.inputs = "newer".into();
     };
-    assert_eq!(without(not_yet), "waits until front is uninstalled", "the running revision of front may need store");
+    assert_eq!(
+        without(not_yet),
+        "waits until front is uninstalled",
+        "the uninstall of store waits, because the running revision of front may need store"
+    );
     let outside = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
         front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
@@ -60,7 +68,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
     assert_eq!(
         without(outside),
         approval,
-        "front will need an external {}, which is published after the removal",
+        "the uninstall does not wait for front, because osdpl publishes the external {} for front only after it",
         store()
     );
 }
@@ -86,7 +94,11 @@ fn reapplies_synced_releases_on_repair_by_name() {
             .with_release("store", observed_release(Status::Deployed))
             .with(|fixture| _ = fixture.policy.repair.insert(name.into()))
     };
-    assert_eq!(repair_of("all").describe_step("store"), "ready", "`all` selects only drift and foreign revisions");
+    assert_eq!(
+        repair_of("all").describe_step("store"),
+        "ready",
+        "`all` repairs only releases with drift or a foreign revision"
+    );
     assert_eq!(
         repair_of("store").describe_step("store"),
         "delete Jobs store-setup, helm upgrade --install, because a repair was requested"

@@ -38,7 +38,7 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
         fixture.describe_step("store")
     };
     assert_eq!(step_of(2, false), "ready");
-    assert_eq!(step_of(1, false), "settles: store/server 1/3", "more pods than one batch are missing");
+    assert_eq!(step_of(1, false), "settles: store/server 1/3", "a batch of one pod does not explain two missing pods");
     assert_eq!(step_of(2, true), "settles: store/server 2/3: no image");
 }
 

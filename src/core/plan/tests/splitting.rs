@@ -9,8 +9,8 @@ use crate::testing::*;
 
 /// Returns the step of the release `store`, whose inputs changed.
 ///
-/// `before` and `wanted` are digests of the present and the desired split. `sets` lists the present `DaemonSets` as
-/// (component, name, nodes).
+/// `before` is the digest of the present split by node, and `wanted` the digest of the desired split. `sets` lists the
+/// present `DaemonSets` as (component, name, nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = NodeSplit {

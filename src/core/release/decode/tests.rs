@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Records made by real helm versions: `helm uninstall` waits for a pre-delete hook, after two failed upgrades.
+/// Records that real helm versions made while `helm uninstall` waited for a pre-delete hook, after two failed upgrades.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 
@@ -128,7 +128,10 @@ fn errors_never_quote_the_record() {
 fn limits_the_unpacked_size() {
     let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
     let bomb = packed(&blank);
-    assert!(bomb.len() < 1024 * 1024, "the packed payload fits into a Secret");
+    assert!(
+        bomb.len() < 1024 * 1024,
+        "the packed payload is small enough for a Secret, so that only the limit on unpacked bytes can refuse it"
+    );
     assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge)));
 }
 

@@ -10,7 +10,7 @@ use crate::plan::Step;
 use crate::release::Status;
 use crate::testing::{self, Fixture, NOW};
 
-/// A cloud with two components and a pod of each on every node. The tests play the part of Kubernetes and helm.
+/// A cloud with two components and a pod of each component on every node. The tests simulate Kubernetes and helm.
 pub struct Cloud {
     pub fixture: Fixture,
     pub plan: Plan,
@@ -115,7 +115,7 @@ impl Cloud {
         next
     }
 
-    /// Simulates that Kubernetes replaces the evicted pods by new ones, which are starting.
+    /// Simulates that Kubernetes replaces the evicted pods by new pods, which are starting.
     pub fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Terminating) {
@@ -164,7 +164,7 @@ pub fn batches(cloud: &mut Cloud) -> Vec<String> {
         if !next.evict.is_empty() {
             let nodes: Vec<_> = next.evict.iter().map(|pod| pod.node.as_str()).collect();
             batches.push(format!("{} {}", next.component.unwrap(), nodes.join("+")));
-            assert_eq!(cloud.pass().evict, [], "no eviction while a batch is in flight");
+            assert_eq!(cloud.pass().evict, [], "osdpl evicts no pods while a batch is in flight");
             cloud.replace();
             assert_eq!(cloud.pass().evict, []);
             cloud.settle();

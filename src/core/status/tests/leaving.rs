@@ -8,7 +8,7 @@ fn reports_removed_but_not_unmanaged_releases() {
     let mut observed = recorded(Status::Deployed);
     observed.releases.values_mut().for_each(|record| record.release = Some("front".into()));
     let (ready, _) = reported_of(None, &plan(&[("front", Step::Ready)]), &spec, &observed, &[], NOW);
-    let remaining = "helm is at openstack/x: it is let go when that has ended";
+    let remaining = "helm runs for openstack/x; osdpl unmanages the release after helm ends";
     let during = |plan: &Plan, observed: &Observed| {
         let (status, events) = reported_while(Some(remaining), Some(&ready), plan, &spec, observed, &[], LATER);
         (status.message, events.iter().filter(|event| event.reason == "Uninstalled").count())
@@ -18,7 +18,7 @@ fn reports_removed_but_not_unmanaged_releases() {
     assert_eq!(
         during(&Plan::default(), &observed).1,
         0,
-        "the plan has no decision, but a record of the release exists"
+        "a release whose record still exists is not reported as removed"
     );
     assert_eq!(during(&Plan::default(), &recorded(Status::Uninstalled)).1, 1);
     assert_eq!(during(&Plan::default(), &Observed::default()).1, 1);
@@ -29,7 +29,7 @@ fn reports_removed_but_not_unmanaged_releases() {
     assert_eq!(
         during(&Plan::default(), &elsewhere(ObservedRelease::default())).1,
         1,
-        "the release in namespace shop is not osdpl's"
+        "a release of this name in another namespace, which osdpl did not make, does not hide the removal"
     );
     let ours = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
     assert_eq!(during(&Plan::default(), &elsewhere(ours)).1, 0);
