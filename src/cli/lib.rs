@@ -44,6 +44,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use futures::future::LocalBoxFuture;
 
 use osdpl_core::catalog::nearest_name;
 
@@ -157,7 +158,9 @@ pub fn main() -> ExitCode {
         let matches = Arguments::command().bin_name(name).try_get_matches();
         let matches = matches.unwrap_or_else(|error| with_suggestion(error).exit());
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(arguments.command)))
+        // `block_on` contains a copy of its future for each kind of runtime; a boxed future is compiled once.
+        let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = Box::pin(run(arguments.command));
+        runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(command))
     };
     result.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");

@@ -6,11 +6,13 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// The files of the built-in catalogue, each with its path, its compressed text, and its content as JSON (`None` if the
-/// text itself is JSON).
+/// The path, text and JSON of a built-in file, as [`Text::BuiltIn`] has them.
+type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
+
+/// The files of the built-in catalogue.
 ///
 /// The build script `src/core/build.rs` generates this table.
-static BUILT_IN: &[(&str, &[u8], Option<&str>)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
+static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// The reason why osdpl can't load a catalogue.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +53,9 @@ pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
 
 /// Returns the files of the built-in catalogue without parsing them.
 pub fn built_in() -> Files {
-    BUILT_IN.iter().map(|&(path, deflated, json)| (path.to_owned(), Text::BuiltIn { deflated, json })).collect()
+    let text =
+        |&(path, deflated, deflated_json): &BuiltIn| (path.to_owned(), Text::BuiltIn { deflated, deflated_json });
+    BUILT_IN.iter().map(text).collect()
 }
 
 #[allow(clippy::disallowed_methods, reason = "reading the catalogue's files is the only I/O of this crate")]

@@ -25,9 +25,9 @@ pub enum Text {
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
-        /// The content of a YAML file as JSON, which is parsed several times as fast; `None` if the file itself is
-        /// JSON.
-        json: Option<&'static str>,
+        /// The content of a YAML file as JSON, compressed in the same way; `None` if the file itself is JSON. JSON is
+        /// parsed several times as fast as YAML.
+        deflated_json: Option<&'static [u8]>,
     },
     /// A file that a user provided. osdpl checks its whole content when it loads the catalogue.
     UserProvided(String),
@@ -37,12 +37,7 @@ impl Text {
     /// Returns the file as written, decompressed if it is built in.
     pub fn as_written(&self) -> Cow<'_, str> {
         match self {
-            Self::BuiltIn { deflated, .. } => {
-                let mut text = String::new();
-                // A test reads every built-in text, so the decompression can't fail.
-                drop(DeflateDecoder::new(*deflated).read_to_string(&mut text));
-                text.into()
-            }
+            Self::BuiltIn { deflated, .. } => inflate(deflated).into(),
             Self::UserProvided(text) => text.into(),
         }
     }
@@ -53,13 +48,22 @@ impl Text {
     /// If the text does not have the shape of `T`, with line and column.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, yaml::Error> {
         let compiled = match self {
-            Self::BuiltIn { json: Some(json), .. } => serde_json::from_str(json).ok(),
-            Self::BuiltIn { json: None, .. } => serde_json::from_str(&self.as_written()).ok(),
+            Self::BuiltIn { deflated, deflated_json } => {
+                serde_json::from_str(&inflate(deflated_json.unwrap_or(deflated))).ok()
+            }
             Self::UserProvided(_) => None,
         };
         // If the JSON does not match `T`, parse the YAML, because its error contains the line.
         compiled.map_or_else(|| yaml::parse::<LocatedNode>(path, &self.as_written())?.deserialize(path), Ok)
     }
+}
+
+/// Decompresses a text that the build script compressed.
+fn inflate(deflated: &[u8]) -> String {
+    let mut text = String::new();
+    // A test reads every built-in text, so the decompression can't fail.
+    drop(DeflateDecoder::new(deflated).read_to_string(&mut text));
+    text
 }
 
 impl From<&str> for Text {
