@@ -1,7 +1,7 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! Within the passes of a cloud nothing else writes, except for helm, the report (`publish`, and `pass_failures` after
-//! a failed pass) and the hosts task; maintenance and the command line write on their own.
+//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the hosts
+//! task write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -25,7 +25,7 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The result of applying a plan: what the report and the next pass must know.
+/// The result of executing a plan's actions, for the report and the next pass.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
@@ -39,8 +39,8 @@ pub(super) struct Outcome {
     /// The error of each namespace that could not be created. An action that needs such a namespace fails with its
     /// error.
     failed_namespaces: BTreeMap<String, String>,
-    /// The error of each release whose CRDs could not be written. The release is not upgraded, and its status contains
-    /// the error.
+    /// The error of each release whose CRDs could not be written. This pass does not upgrade the release, and the
+    /// status contains the error.
     failed_crds: BTreeMap<ReleaseKey, String>,
 }
 
@@ -250,7 +250,7 @@ impl Context {
         }
     }
 
-    /// Removes our finalizer from the resource, and forgets the cloud: its failures, metrics and maintenance settings.
+    /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -372,8 +372,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once: this action changes what that pass decides, but no watch triggers the
-/// pass.
+/// Whether the next pass must follow at once, because the action changes what that pass decides and no watch triggers
+/// the pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

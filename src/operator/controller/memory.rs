@@ -36,7 +36,7 @@ pub(super) struct Memory {
     pub(super) reads: BTreeSet<Read>,
     /// The responses to `reads`, kept to save requests. After a restart the reads are executed again.
     pub(super) responses: Responses,
-    /// The state that one decision keeps for the next; [`Kept`] documents each field.
+    /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
     /// All known secrets, which the scrubber removes from logs. The value is the time since when the facts lack the
     /// secret; `None` while the facts contain it. A secret is kept as long as a log may still show it. A restarted
@@ -50,12 +50,13 @@ pub(super) struct Memory {
     pub(super) written: Option<WrittenStatus>,
 }
 
-/// A finished helm process whose result the watch has not reported yet.
+/// A finished helm process whose result the watch on release records has not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnobservedResult {
-    /// The ended process. Plans see it as running until the watch reports its record.
+    /// The ended process. Plans treat it as running until the watch reports the record that the process left.
     pub(super) process: RunningHelm,
-    /// The newest revision and its status, as the API server reported them; `None` without a record.
+    /// The newest revision of the release and its status, as the API server reported them; `None` if the release has no
+    /// record.
     pub(super) record: Option<(i64, String)>,
     /// The time when the API server reported `record`.
     pub(super) read_at: Timestamp,
@@ -76,8 +77,8 @@ impl UnobservedResult {
 
 /// The last status that osdpl wrote.
 ///
-/// It is kept because the watch may still have an older status. A pass that started from the older status would write
-/// this status and record its events again.
+/// It is kept because the watch may still have an older status. A pass that starts from the older status would write
+/// the new status and record its events again.
 pub(super) struct WrittenStatus {
     /// The time when osdpl wrote the status.
     pub(super) at: Timestamp,
@@ -90,7 +91,7 @@ impl WrittenStatus {
         Self { at, resource: Some(resource) }
     }
 
-    /// Returns the written resource if the watch only has an older version.
+    /// Returns the resource that osdpl wrote, if `watched` is an older version of it.
     pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
         let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
         if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
@@ -122,7 +123,10 @@ mod tests {
             let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
             assert_eq!(newer.status, deployment("1", "9", 2).status);
         }
-        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "the status of another resource was written");
+        assert!(
+            written.newer_than(&deployment("2", "7", 1)).is_none(),
+            "the written status is not used for another resource"
+        );
         assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
         assert!(
             written.newer_than(&deployment("1", "8", 1)).is_none(),
