@@ -95,7 +95,7 @@ async fn waits_for_the_record_before_it_reports_drift() {
     assert_eq!(
         found(&mut checks, &deployed(2)).await,
         ["Service store was deleted"],
-        "helm is done and the Service is missing"
+        "once helm is done, the Service that is still missing is drift"
     );
     assert!(!checks.is_unsettled());
 
