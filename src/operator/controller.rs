@@ -143,8 +143,8 @@ impl Context {
 /// Runs passes for every `OpenStackDeployment` until `stop` is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // The webhook needs the catalogue with all additions. Until they are read, the pod is not ready, and its
-        // Service sends it no requests.
+        // The webhook needs the catalogue with all additions. Until the operator has read them, its pod is not ready,
+        // so that the webhook's Service sends it no requests.
         ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
     }
@@ -199,7 +199,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // The watch has not listed the additions to the catalogue yet. It triggers a pass when it has.
+        // The watch has not listed the additions to the catalogue yet. When it has, it triggers a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;

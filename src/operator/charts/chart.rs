@@ -142,8 +142,8 @@ impl Chart {
 
     /// Reads the files in the `crds/` folders of the chart and its dependencies from the archive, sorted by path.
     ///
-    /// Each file is YAML or JSON with one or more documents. helm never renders them as templates, and with
-    /// `--skip-crds` the operator applies them.
+    /// Each file is YAML or JSON with one or more documents. helm never renders these files as templates. The operator
+    /// passes `--skip-crds` to helm, and applies the CRDs itself.
     ///
     /// # Errors
     /// If the archive is missing or damaged, or one of these files is not UTF-8.

@@ -4,10 +4,11 @@
 //! osdpl writes the tree to `values/keys/<chart>.json`, which the catalogue reads ([`osdpl_core::catalog::KeyTree`]),
 //! so that osdpl can check values without the chart:
 //!
-//! - a map is a map of its keys, a list with entries is a list of their names
-//! - numbers and booleans are written as they are, a short text after `=` unless it is secret
-//! - any other leaf is the name of its type, `map` is a map that is empty by default
-//! - `read` is a key without a default that templates read, `*` is any key of a map that is read as a whole
+//! - a map becomes a map with the same keys, a list with entries becomes a list of the entries' names
+//! - a number or boolean stays as it is, a short string follows `=`, unless the value is secret
+//! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
+//! - `read` is the value of a key that has no default but is read by templates; the key `*` is any key of a map that
+//!   templates read as a whole
 //!
 //! The format is JSON, because nobody edits the files by hand, and parsing as much YAML would take most of the run time
 //! of a command.

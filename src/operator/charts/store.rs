@@ -59,8 +59,8 @@ impl Store {
         Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
-    /// Returns a store with the same files and source, but with an empty memory. It keeps the error of a failed pull
-    /// for `retry`.
+    /// Returns a store with the same files and source, but with an empty memory. The returned store keeps the error of
+    /// a failed pull for `retry`.
     #[cfg(test)]
     #[must_use]
     pub(super) fn with_retry(self, retry: Duration) -> Self {

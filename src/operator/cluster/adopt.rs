@@ -84,7 +84,7 @@ impl Cluster {
         Ok(count)
     }
 
-    /// Sets labels on the record of a deployed revision; a label without a value is removed.
+    /// Sets labels on the record of a deployed revision; removes each label whose value is `None`.
     ///
     /// Returns `false` without a write if the revision is not the newest one or not deployed, or if someone changed the
     /// record concurrently.

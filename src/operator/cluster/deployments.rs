@@ -40,7 +40,7 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations on the resource; an annotation without a value is removed.
+    /// Sets annotations on the resource; removes each annotation whose value is `None`.
     ///
     /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
     /// annotations, and it triggers a pass, which decides anew.

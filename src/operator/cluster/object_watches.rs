@@ -82,7 +82,7 @@ impl ObjectWatches {
         self.namespaces.namespaces().unwrap_or_default()
     }
 
-    /// Starts and stops watches so that exactly the objects that the plan requests are watched.
+    /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);

@@ -96,7 +96,7 @@ fn spec_texts(spec: &Value) -> BTreeSet<String> {
     collect_secret_scalars(&spec).into_iter().map(Into::into).collect()
 }
 
-/// Returns the keys and texts of a Secret.
+/// Returns the keys of a Secret whose content is UTF-8, each with its content.
 fn entries(secret: &Secret) -> impl Iterator<Item = (String, String)> {
     let data = secret.data.iter().flatten();
     data.filter_map(|(key, bytes)| Some((key.clone(), String::from_utf8(bytes.0.clone()).ok()?)))

@@ -36,8 +36,8 @@ pub(super) struct Outcome {
     pub(super) requeue: bool,
     /// Whether the status must not be written from this plan, because the plan counts on an eviction that was refused.
     pub(super) skip_report: bool,
-    /// The error of each namespace that could not be created. An action that needs such a namespace fails with its
-    /// error.
+    /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
+    /// namespace's error.
     failed_namespaces: BTreeMap<String, String>,
     /// The error of each release whose CRDs could not be written. This pass does not upgrade the release, and the
     /// status contains the error.
@@ -58,7 +58,7 @@ impl Outcome {
 
     /// Writes a CRD that a release needs, unless the release's namespace could not be created.
     ///
-    /// An error is kept in `failed_crds`, so that this pass does not upgrade the release.
+    /// This function keeps an error in `failed_crds`, so that this pass does not upgrade the release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -80,8 +80,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Every other failed action is kept as refused: the status reports
-    /// the action, and later passes retry it.
+    /// If an action fails that later actions require. Any other failed action counts as refused: the status reports the
+    /// action, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -99,8 +99,8 @@ impl Context {
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
-                    // `finalize` has already recorded the events of this action, because the resource may be gone once
-                    // its finalizer is removed.
+                    // Record no events of the action `RemoveFinalizer`: `finalize` has already recorded them, because
+                    // the resource may be gone after its finalizer is removed.
                     if !matches!(planned.action, Action::RemoveFinalizer) {
                         self.cluster.record_events(deployment, planned.events.clone()).await;
                     }
@@ -194,7 +194,8 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // Nothing was written, because someone changed the resource concurrently. That change triggers a pass.
+            // osdpl has not written the annotations, because someone changed the resource concurrently. That change
+            // triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }

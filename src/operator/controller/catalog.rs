@@ -22,9 +22,9 @@ pub struct CatalogHandle {
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
     current: Mutex<Current>,
-    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. It is kept because
-    /// building a catalogue takes a while and the webhook validates every request. After a restart, the operator builds
-    /// it again.
+    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
+    /// this catalogue because building one takes a while and the webhook validates every request. After a restart, the
+    /// operator builds it again.
     validation: Mutex<Option<Validation>>,
 }
 

@@ -103,7 +103,7 @@ impl Memory {
             verb: outcome.verb,
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            // Plans do not stop a process that is marked as stopping. This process has already ended.
+            // Mark the process as stopping, so that no plan stops it: it has already ended.
             stopping: true,
             skips_hooks: false,
         }

@@ -1,7 +1,7 @@
 //! Reports errors of passes in the status of the resource.
 //!
 //! A failed pass ends before its last step, the report, so that the status would stay as the last successful pass has
-//! written it. So this module writes the error to the status, and records an event about it. That needs no plan.
+//! written it. So this module writes the error to the status, and records an event about the error.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};

@@ -49,7 +49,7 @@ pub struct Preview {
     pub desired: Desired,
     /// The observed state that the plan was made from: release records, workloads, Jobs and helm processes.
     pub observed: Observed,
-    /// The step of each release.
+    /// The step that the plan takes for each release.
     pub plan: plan::Plan,
     /// All actions that the operator would execute now.
     pub actions: Vec<Planned>,
@@ -75,7 +75,7 @@ pub struct Preview {
     pub unknown: Vec<String>,
     /// The lines of `unknown` about facts that the watches did not show, because the user may not read the objects.
     pub unwatched: Vec<String>,
-    /// The tasks that watch the cluster. They run until this value is dropped.
+    /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
     /// The scrubber that removes the secrets of the facts from texts.
     pub scrubber: Scrubber,
@@ -83,7 +83,7 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the plan is made with the digests of the charts in the status.
+/// Without `charts`, this function makes the plan with the digests of the charts in the status.
 ///
 /// # Errors
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
@@ -161,7 +161,7 @@ struct Planner<'a> {
     /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// The namespaces of the resource's releases that exist, and those that are being deleted.
+    /// The existing namespaces of the resource's releases, and the namespaces that are being deleted.
     namespaces: Namespaces,
 }
 
@@ -192,7 +192,8 @@ impl Planner<'_> {
             match plan.hold {
                 Some(Hold::Objects) => self.trigger.notified().await,
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The operator would execute these actions and then decide again. The preview simulates them instead.
+                // The operator would execute these actions and then decide again. The preview only simulates the
+                // actions.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -237,8 +238,8 @@ impl Planner<'_> {
             if self.responses.contains_key(read) {
                 continue;
             }
-            // Don't resolve the host here: the name servers of this machine may answer differently from those of the
-            // operator.
+            // Don't resolve the host on this machine: its name servers may answer differently from the name servers of
+            // the operator.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
@@ -270,7 +271,7 @@ impl Planner<'_> {
 
     /// Simulates an action that stores credentials: the next snapshot contains the Secret, with predictable values.
     ///
-    /// All other actions are ignored.
+    /// This function ignores all other actions.
     fn simulate(&mut self, planned: &Planned) {
         let Action::StoreCredentials(write) = &planned.action else { return };
         let mut secret = write.secret.clone();

@@ -117,7 +117,8 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags of an upgrade that are the same for all releases. They are part of the input digest of a release.
+/// Returns the flags of an upgrade that are the same for all releases. These flags are part of the input digest of each
+/// release.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -187,7 +188,7 @@ impl Upgrade {
 impl Uninstall {
     /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// The flag `--ignore-not-found` is not among them: with this flag, helm treats every failure to read the history,
+    /// The arguments lack the flag `--ignore-not-found`: with this flag, helm treats every failure to read the history,
     /// even a missing permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];

@@ -41,7 +41,7 @@ pub enum Error {
         path: PathBuf,
         /// The version of the program.
         version: Version,
-        /// The oldest supported version.
+        /// The oldest version of helm 3 that osdpl supports.
         oldest: Version,
     },
     /// helm cannot render the chart of a release.

@@ -70,7 +70,7 @@ pub enum Failure {
     Unrenderable,
     /// A signal that the operator did not send stopped helm.
     Cancelled,
-    /// Any other failure.
+    /// A failure whose message belongs to no other class.
     Other,
 }
 

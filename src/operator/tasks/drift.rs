@@ -1,7 +1,7 @@
 //! Watches the objects of releases for changes that others made since helm's last operation.
 //!
-//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. It keeps
-//! a [`osdpl_core::drift::WriterTrace`] of each object.
+//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. The task
+//! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
 //!
 //! The watch on an object may report helm's change before the watch on helm's records reports the operation. So the
 //! task reads an object that looks changed from the API server, and then checks whether helm has worked on the release

@@ -163,7 +163,7 @@ pub(super) fn describe_error(error: &Error) -> String {
     }
 }
 
-/// The growing pauses between a watch's attempts to connect. The first ones are short, because a restarted API server
+/// The growing pauses between a watch's attempts to connect. The first pauses are short, because a restarted API server
 /// is back in seconds.
 #[derive(Default)]
 struct Pauses {

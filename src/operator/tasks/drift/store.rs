@@ -37,7 +37,8 @@ impl Store {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Stores an update from the watch of a kind at position `index`. Returns whether the store changed.
+    /// Stores an update from the watch at position `index` among the watches of a kind. Returns whether the store
+    /// changed.
     pub(super) fn take(
         &mut self,
         kind: &'static Kind,
@@ -51,8 +52,8 @@ impl Store {
 
     /// Returns the objects of deployed releases that look changed.
     ///
-    /// The result is `None` until each watch has completed its first list, or has failed once. It lacks the objects of
-    /// kinds that were not listed.
+    /// The result is `None` until each watch has completed its first list, or has failed once. The result lacks the
+    /// objects of kinds that were not listed.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {

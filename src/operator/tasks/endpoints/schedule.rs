@@ -16,7 +16,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(5);
 /// One fault is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
-/// How long Keystone's service catalogue is cached.
+/// How long the task caches Keystone's service catalogue.
 ///
 /// The service catalogue changes when services are added or removed. Each of these changes also changes the targets,
 /// which triggers a new request.

@@ -35,7 +35,7 @@ struct Entry {
     in_flight: bool,
     /// When the last fetch failed; `None` if it succeeded or is running.
     failed: Option<Instant>,
-    /// The objects of the revision. They are decoded only once, because they never change.
+    /// The objects of the revision. The task decodes the objects only once, because they never change.
     objects: Option<Arc<Objects>>,
     body: Option<Result<RecordBody, String>>,
 }
