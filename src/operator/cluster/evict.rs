@@ -19,7 +19,7 @@ const MANAGER: &str = "osdpl-rollout";
 /// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// The result of an eviction.
+/// The API server's answer to the request to evict a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResult {
     /// The pod is being deleted, or does not exist any more.

@@ -23,7 +23,7 @@ const NOT_FINISHED: &str = "status.phase!=Failed,status.phase!=Succeeded";
 #[derive(Clone)]
 pub struct OperatorPods {
     instance: Instance,
-    /// The pods that were not finished at the last refresh, by the form of their uid that attempt labels contain.
+    /// The uids of the pods that were not finished at the last refresh, in the form that attempt labels contain.
     tokens: Arc<Mutex<BTreeSet<String>>>,
 }
 

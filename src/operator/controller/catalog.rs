@@ -254,7 +254,8 @@ impl Context {
         self.catalog.catalog()
     }
 
-    /// Updates the catalogue with the additions in the resource's namespace; returns `false` before they are listed.
+    /// Updates the catalogue with the additions in the resource's namespace; returns `false` if the watch has not
+    /// listed the additions yet.
     pub(super) async fn update_catalog(&self, namespace: &str, memory: &mut Memory) -> bool {
         let Some(additions) = self.inputs.additions(namespace) else { return false };
         let forbidden = self.inputs.additions_forbidden();

@@ -22,9 +22,9 @@ pub(crate) const HISTORY_MAX: u32 = 3;
 /// An operation that helm executes on a release.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// `helm upgrade --install`.
+    /// Install or upgrade the release, with `helm upgrade --install`.
     Upgrade(Upgrade),
-    /// `helm uninstall`.
+    /// Uninstall the release, with `helm uninstall`.
     Uninstall(Uninstall),
 }
 
