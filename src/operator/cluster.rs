@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! Reader         reads: one-off reads of plans, helm's release records
-//! Cluster        writes: the resource and its status, our objects, release records, CRDs, nodes, Rook's objects
-//! ObjectWatches  watches on the objects that a spec names, on our own objects, on additions, namespaces and Rook
+//! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
+//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, additions, namespaces and Rook
 //! ```
 
 mod additions;
@@ -53,7 +53,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader.
+    /// Creates a reader that sends its requests through `client`.
     pub fn new(client: kube::Client) -> Self {
         Self { client }
     }
@@ -88,7 +88,7 @@ impl std::ops::Deref for Cluster {
 
 impl Cluster {
     /// Creates a client that reads and writes. It also uses `client` for evictions, unless
-    /// [`Self::with_eviction_client`] replaces that.
+    /// [`Self::with_eviction_client`] sets another client.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());

@@ -64,11 +64,11 @@ const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
 pub struct Context {
-    /// The client for reads and writes.
+    /// The client with which passes read and write objects in the cluster.
     pub cluster: Cluster,
     /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
-    /// The operator's metrics.
+    /// The operator's metrics, which passes update.
     pub metrics: Metrics,
     catalog: CatalogHandle,
     runner: Runner,
@@ -79,46 +79,46 @@ pub struct Context {
     /// What passes keep for later ones; see [`Memory`] for what a restart loses. A pass holds the lock until it ends,
     /// so that passes run one at a time.
     memory: Mutex<Memory>,
-    /// The watch's cache of all `OpenStackDeployment`s, of which the oldest takes precedence. It is set when the
-    /// controller starts.
+    /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
+    /// sets this field when it starts the controller.
     deployments: OnceLock<Store<OpenStackDeployment>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
-    /// The controller of NodeMaintenances reads them from here, because it has no plan. After a restart it waits for
-    /// the first plan.
+    /// The controller of `NodeMaintenance` resources reads the settings from this field, because it makes no plans.
+    /// After a restart, it waits until the first plan has set the field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, with the time of the first failure: the status reports only failures that
-    /// last. After a restart, this time begins anew.
+    /// The resources whose last pass failed, each with the time of the first of its consecutive failures. The status
+    /// reports only failures that last. After a restart, the operator measures this time from the next failure.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
     /// its finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
-    /// Triggers a pass of every resource.
+    /// Notifying this trigger starts a pass of every resource.
     trigger: Arc<Notify>,
 }
 
-/// The dependencies of a [`Context`].
+/// The clients, tasks and settings from which [`Context::new`] creates a context.
 pub struct Parts {
-    /// The client for reads and writes.
+    /// The client with which passes read and write objects in the cluster.
     pub cluster: Cluster,
-    /// The catalogue.
+    /// The handle that provides the catalogue of passes.
     pub catalog: CatalogHandle,
     /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
-    /// The runner of helm processes.
+    /// The runner that starts and stops helm processes.
     pub runner: Runner,
-    /// The source of the releases' charts.
+    /// The source from which passes get the charts of releases.
     pub charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// The operator's metrics.
+    /// The operator's metrics, which passes update.
     pub metrics: Metrics,
     /// The secret texts that the operator found in the cluster when it started.
     pub secrets: BTreeSet<String>,
 }
 
 impl Context {
-    /// Creates a context; `trigger` is notified when an object that a spec names changes.
+    /// Creates a context. Its watches notify `trigger` when an object changes that passes read.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         Self {
@@ -140,11 +140,11 @@ impl Context {
     }
 }
 
-/// Runs passes until `stop`; returns when the last one has ended.
+/// Runs passes for every `OpenStackDeployment` until `stop` is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // The webhook needs the catalogue with all additions. Until they are read, the pod is not ready, and its
-        // Service sends it no requests.
+        // The webhook needs the catalogue with all additions. Until the operator has read them, its pod is not ready,
+        // so that the webhook's Service sends it no requests.
         ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
     }
@@ -181,7 +181,7 @@ async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) 
     result
 }
 
-/// Runs a pass: read, decide, apply, report.
+/// Runs a pass for a resource: read, decide, apply, report.
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.start_pass();
     let mut memory = context.memory.lock().await;
@@ -199,7 +199,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // The watch has not listed the additions to the catalogue yet. It triggers a pass when it has.
+        // The watch has not listed the additions to the catalogue yet. When it has, it triggers a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;
@@ -230,7 +230,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// Returns kube's action that starts the next pass at this time; without a time, the next change starts it.
+/// Returns the action with which kube starts the next pass at the time `at`; `None` waits for the next change.
 fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
         Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),
@@ -270,7 +270,8 @@ impl Context {
         find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
     }
 
-    /// Whether our finalizer was removed from a resource, even if the watch still lists the resource with it.
+    /// Whether osdpl's finalizer was removed from a resource that is being deleted. The watch may still list the
+    /// resource with the finalizer.
     fn is_finalized(&self, deployment: &OpenStackDeployment) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

@@ -53,7 +53,7 @@ use osdpl_core::openstack::{HostObservation, HostQuery};
 use osdpl_core::scrub::Scrubber;
 use problems::Problems;
 
-/// The delay before a task that ended or panicked is restarted.
+/// The delay before the operator restarts a task that ended or panicked.
 const RESTART: Duration = Duration::from_secs(2);
 
 /// How long a node may be `NotReady` before the status of the cloud reports it.
@@ -89,7 +89,7 @@ pub struct Options {
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
 }
 
-/// The running tasks. Dropping this stops them.
+/// The running tasks, with their results. Dropping this value stops the tasks.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
@@ -151,7 +151,7 @@ impl Tasks {
     ///
     /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. The wait
     /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
-    /// these.
+    /// these problems.
     pub async fn ready(&self) {
         let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
         // Ignore the results: waiting fails only if a task drops its sender, and the tasks live as long as `self`.
@@ -177,26 +177,26 @@ impl Tasks {
         }
     }
 
-    /// Returns the chain of causes that keeps a pod from being ready; `None` for a ready pod and for one without a
+    /// Returns the chain of causes that keeps a pod from being ready; `None` if the pod is ready or belongs to no
     /// release.
     pub fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the drift watch to these releases. Before the first call, it covers all releases of this operator.
+    /// Limits the watch for drift to these releases. Before the first call, it covers all releases of this operator.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
     }
 
-    /// Replaces the set of APIs to probe. New and changed targets are probed immediately.
+    /// Replaces the set of APIs that the endpoints task probes. The task probes new and changed targets immediately.
     pub(crate) fn set_probe_targets(&self, targets: BTreeMap<ReleaseKey, Target>) {
         replace(&self.probe_targets, targets);
     }
 
-    /// Replaces the query about Nova's hosts; `None` stops the queries.
+    /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// Of the nodes that the query declares as removed, the task gets only those that [`Tasks::forget_hosts`] has
-    /// named. It deletes no other hosts.
+    /// The task may delete the hosts of removed nodes. Of the removed nodes in the query, this function passes on only
+    /// those that [`Tasks::forget_hosts`] has named, so that the task deletes no other hosts.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -206,22 +206,23 @@ impl Tasks {
         replace(&self.host_query, query);
     }
 
-    /// Allows the task to delete the hosts of these nodes from Nova and Neutron.
+    /// Allows the hosts task to delete the hosts of these nodes from Nova and Neutron.
     ///
-    /// The task retries as long as its query declares the nodes as removed. Its next observation contains the result.
+    /// The task retries as long as the query lists the nodes as removed. The next value of [`Observation::hosts`]
+    /// contains the result.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect();
         replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 
-    /// Replaces the set of DaemonSets whose pods the task watches during a rollout. Without DaemonSets, the task
-    /// watches nothing.
+    /// Replaces the set of DaemonSets whose pods the rollouts task watches. With an empty set, the task watches
+    /// nothing.
     pub(crate) fn watch_rollouts(&self, targets: BTreeSet<DaemonSetGroup>) {
         replace(&self.rollout_targets, targets);
     }
 
-    /// Returns a stream of the changes of workloads, pods and nodes.
+    /// Returns a stream with an item for each change of workloads, pods or nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
         futures::stream::unfold(
@@ -238,7 +239,7 @@ impl Tasks {
     }
 }
 
-/// Replaces a value, and notifies its receivers if it changes; returns whether it does.
+/// Replaces a value, and notifies its receivers if the value changes; returns whether it changes.
 fn replace<T: PartialEq>(sender: &latest::Sender<T>, value: T) -> bool {
     sender.send_if_modified(|current| {
         let is_changed = *current != value;
@@ -266,7 +267,8 @@ impl Spawner {
         let problems = problems.clone();
         self.0.spawn(async move {
             loop {
-                // Rust has printed the text of the panic. It may contain secrets, so the status does not repeat it.
+                // Rust has written the message of the panic to stderr. The message may contain secrets, so the status
+                // does not repeat it.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
                 problems.report_event("running", name, format!("the task {how}; restarting it"));

@@ -23,15 +23,17 @@ use crate::helm::Counters;
 /// The prefix of every metric's name.
 const PREFIX: &str = "osdpl";
 
-/// The default of `RUST_LOG`.
+/// The levels of the log if `RUST_LOG` is not set or invalid.
 ///
-/// It turns off the log of the Kubernetes client about each failed request, because the operator logs these failures
+/// They turn off the log of the Kubernetes client about each failed request, because the operator logs these failures
 /// itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
-/// Starts logging to stderr: JSON lines, or plain lines, which are coloured on a terminal unless `NO_COLOR` is set.
+/// Starts logging to stderr: JSON lines if `json` is `true`, else plain lines, which are coloured on a terminal unless
+/// `NO_COLOR` is set.
 ///
-/// `RUST_LOG` sets the level of each target, such as `info,osdpl_operator=debug`; the default is the operator's `info`.
+/// `RUST_LOG` sets the level of each module, such as `info,osdpl_operator=debug`; the default is `info` for the
+/// operator.
 pub fn init_logging(json: bool) {
     let requested = std::env::var("RUST_LOG").unwrap_or_else(|_| QUIET.to_owned());
     let parsed = requested.parse::<Targets>();
@@ -62,7 +64,8 @@ struct Inner {
     ready: AtomicBool,
 }
 
-/// The state of each cloud by name, from which the metrics of clouds are computed when Prometheus reads them.
+/// The state of each cloud, by the name of its resource. When Prometheus reads the metrics, the operator computes the
+/// metrics of clouds from these states.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
@@ -72,7 +75,8 @@ impl Clouds {
     }
 }
 
-/// A metric with one sample per cloud: its name, its description and its value.
+/// A metric with one sample for each cloud: the name of the metric, its description, and the function that computes its
+/// value.
 type CloudMetric = (&'static str, &'static str, fn(&CloudState) -> usize);
 
 const CLOUD_METRICS: [CloudMetric; 5] = [
@@ -132,11 +136,11 @@ pub(crate) struct CloudState {
     pub ready: bool,
     /// The number of releases with a change that waits for approval.
     pub awaiting_approval: usize,
-    /// The number of running helm processes.
+    /// The number of the cloud's running helm processes.
     pub running: usize,
     /// The number of releases whose last operation failed.
     pub failing: usize,
-    /// The number of releases with objects that were edited or deleted by others than helm.
+    /// The number of releases with objects that someone edited or deleted without helm.
     pub drifted: usize,
 }
 
@@ -192,13 +196,13 @@ impl Metrics {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets the number of ready releases, and the number of releases that are desired or still exist.
+    /// Sets the metrics with the number of ready releases, and of releases that are desired or still exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets the metrics of the cloud with this name. Users base alerts on them.
+    /// Sets the metrics of the cloud with this name. Users base alerts on these metrics.
     pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }
@@ -223,7 +227,7 @@ impl Metrics {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format, with those of helm processes from `counters`.
+    /// Returns all metrics in the `OpenMetrics` text format, with the metrics of helm processes from `counters`.
     pub(crate) fn encode(&self, counters: Counters) -> String {
         let mut helm = Registry::with_prefix(PREFIX);
         helm.register_collector(Box::new(counters));
@@ -236,7 +240,7 @@ impl Metrics {
     }
 }
 
-/// Measures the duration of a pass, from its creation until it is dropped.
+/// Measures the duration of a pass, from the creation of this value until it is dropped.
 pub(crate) struct Pass {
     metrics: Metrics,
     since: Instant,

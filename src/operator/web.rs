@@ -1,4 +1,4 @@
-//! Probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`.
+//! Serves the operator's probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`.
 
 use std::net::SocketAddr;
 
@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Runner;
 use crate::telemetry::Metrics;
 
-/// Listens on the address for probes and metrics. The operator calls this before it reads the catalogue or connects to
-/// the cluster.
+/// Opens the port for probes and metrics. The operator calls this before it reads the catalogue or connects to the
+/// cluster.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the operator cannot listen on the address, for example because another process does.
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| {
@@ -27,7 +27,7 @@ pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Serves the probes and the metrics until `stop`.
+/// Serves the probes and the metrics until `stop` is cancelled.
 ///
 /// # Errors
 /// If serving fails.
@@ -64,7 +64,7 @@ mod tests {
     #[tokio::test]
     async fn reports_a_taken_address_with_the_option_to_change_it() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        assert!(listen(taken).await.is_ok(), "the address is free again");
+        assert!(listen(taken).await.is_ok(), "the address is free, so that listening succeeds");
         let listener = TcpListener::bind(taken).await.unwrap();
         let message = listen(taken).await.unwrap_err().to_string();
         assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");

@@ -1,7 +1,7 @@
 //! The validating webhook, which the API server calls before it accepts an `OpenStackDeployment`.
 //!
-//! It serves HTTPS with a certificate in two files, which are read again when they change, as cert-manager renews them
-//! in place.
+//! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
+//! again, because cert-manager renews a certificate in the same files.
 
 mod listener;
 
@@ -32,18 +32,18 @@ use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
 /// The URL path of the webhook.
 pub const PATH: &str = "/validate";
 
-/// The paths of the certificate and its key, in PEM format.
+/// The paths of the webhook's certificate and its key, in PEM format.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
-    /// The certificate with its chain.
+    /// The path of the certificate with its chain.
     pub certificate: PathBuf,
-    /// The private key of the certificate.
+    /// The path of the private key of the certificate.
     pub key: PathBuf,
 }
 
-/// How long a review waits for the catalogue with its additions.
+/// How long the review of a resource waits for the catalogue with its additions.
 ///
-/// The sum of this and [`OBSERVATION_TIMEOUT`] must be less than `webhook.timeoutSeconds` of the operator's chart,
+/// The sum of this time and [`OBSERVATION_TIMEOUT`] must be less than `webhook.timeoutSeconds` of the operator's chart,
 /// after which the API server gives up.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -54,20 +54,20 @@ pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 /// that namespace.
 pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long a review waits for the observation of the cluster. After that, it skips the checks that need the
-/// observation.
+/// How long the review of a resource waits for the observation of the cluster. Then the review skips the checks that
+/// need the observation.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A function that returns what the operator currently knows about the cluster for which a spec is written.
+/// A function that returns the properties of the cluster that checks of this spec with this catalogue use.
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
-/// The functions with which a review asks the operator for the catalogue and the cluster.
+/// The functions with which the webhook gets the catalogue and the properties of the cluster from the operator.
 #[derive(Clone)]
 pub struct Sources {
-    /// Returns the catalogue for a namespace.
+    /// Returns the catalogue for the resources of a namespace.
     pub catalog_of: CatalogOf,
-    /// Returns what the operator knows about the cluster.
+    /// Returns the properties of the cluster that the checks of a spec use.
     pub cluster_info_of: ClusterInfoOf,
 }
 
@@ -77,7 +77,7 @@ struct Reviewer {
     schemas: Schemas,
 }
 
-/// Serves reviews until `stop`.
+/// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
 /// The call fails if the certificate cannot be read or does not match its key. The returned future fails if serving
@@ -105,13 +105,14 @@ async fn review(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Result<im
 }
 
 impl Reviewer {
-    /// Responds to a review.
+    /// Checks the resource in an `AdmissionReview`, and returns the response to the API server.
     ///
     /// # Errors
     /// If the operator has not read the additions to the catalogue in time.
     async fn review(&self, review: &Value) -> Result<Value, &'static str> {
         let Sources { catalog_of, cluster_info_of } = &self.known;
-        // Wait for the additions in the namespace. If the resource is the first one there, no pass has read them yet.
+        // Wait for the additions in the namespace: if this is the first resource in the namespace, no pass has read the
+        // additions yet.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
         let (catalog, findings) =
@@ -133,8 +134,8 @@ impl Reviewer {
     }
 }
 
-/// Adds the findings about the catalogue to a response. They precede its other warnings, which may only follow from
-/// them.
+/// Adds the findings about the catalogue to a response. They precede its other warnings, because the other warnings may
+/// follow from them.
 fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
     if !findings.is_empty() {
         let warnings = &mut response["response"]["warnings"];
@@ -171,7 +172,7 @@ mod tests {
         response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Responds to a review of a spec that contains these additional fields.
+    /// Returns the reviewer's response to a spec with these presets and these additional fields.
     async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
@@ -200,7 +201,7 @@ mod tests {
         assert!(text.contains("3 database servers (mariadb) are configured, but 1 node carries"), "{text}");
         let same =
             json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
-        assert_eq!(warnings(&reviewer, same).await, "null", "an unchanged spec is not checked");
+        assert_eq!(warnings(&reviewer, same).await, "null", "the webhook does not check an unchanged spec");
     }
 
     #[tokio::test]
@@ -284,7 +285,7 @@ mod tests {
         let missing = unknown["warnings"][1].as_str().unwrap();
         assert!(missing.starts_with("spec.presets[1]: there is no preset \"edge\""), "{missing}");
         let known = allowed_for(Level::Warning, good, existing.clone()).await;
-        assert_eq!(known["allowed"], false, "a known error was accepted");
+        assert_eq!(known["allowed"], false, "if the additions are known, the webhook rejects an unknown preset");
         let other = allowed_for(Level::Error, "cluster.local", existing).await;
         let message = other["status"]["message"].as_str().unwrap();
         assert!(message.starts_with("spec.publicDomain: ") && !message.contains("edge"), "{message}");

@@ -10,16 +10,16 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// The maximum depth of archives in `charts/` folders of other archives. `helm package` itself nests none.
+/// The maximum depth of chart archives in the `charts/` folders of other archives. `helm package` never nests archives.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// The maximum size of headers and padding in a tar stream.
 const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 
-/// Reads a `.tgz` to its end and checks each entry.
+/// Reads a chart's `.tgz` to its end and checks each entry.
 ///
-/// Archives in its `charts/` folders are unpacked as well, so that their content is checked and part of the digest, as
-/// helm would unpack them later.
+/// Also unpacks the archives in its `charts/` folders, as helm would do later, so that their content is checked and
+/// part of the digest.
 pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     let mut contents = Contents::default();
     unpack(&mut from, MAX_DEPTH, &mut contents)?;
@@ -29,9 +29,9 @@ pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     Ok(contents)
 }
 
-/// Adds the files of the archive to `contents`.
+/// Unpacks a chart's archive, and adds its files to `contents`.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
-    // helm reads several gzip members in one file as one stream. This reader must see the same content as helm.
+    // Read all gzip members in the file, as helm does, so that osdpl checks the same content that helm would see.
     let plain = Bounded { from: MultiGzDecoder::new(from), remaining: MAX_CHART_SIZE + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;
@@ -57,7 +57,8 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
-    // The tar reader stops before the end of the compressed stream. Reading the rest verifies its checksum.
+    // The tar reader stops before the end of the compressed stream. Read the rest, because this verifies the stream's
+    // checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| ChartProblem::broken(&error))?;
     Ok(())
 }
@@ -78,7 +79,8 @@ fn insert<R: Read>(
     })
 }
 
-/// Unpacks an archive in `charts/` to where helm would unpack it: `charts/<name in its Chart.yaml>/`.
+/// Unpacks a dependency's archive in `charts/` to the folder to which helm would unpack it: `charts/<name in its
+/// Chart.yaml>/`.
 pub(super) fn unpack_nested(
     path: &str,
     from: &mut dyn Read,
@@ -96,7 +98,7 @@ pub(super) fn unpack_nested(
     contents.vendor(prefix, &metadata.name, inner)
 }
 
-/// Whether helm would unpack this file: `charts/<name>.tgz`, in the chart or in a dependency.
+/// Whether helm would unpack this file, because it is `charts/<name>.tgz` in the chart or in a dependency.
 pub(super) fn is_packed_chart(path: &str) -> bool {
     let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
     std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])
@@ -114,7 +116,9 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path of an entry as text, or why the entry is refused: on any system it must stay below the destination.
+/// Returns the path of an entry as text, or why the entry is refused.
+///
+/// On any system, the path must stay below the folder into which the archive is unpacked.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     let path = std::str::from_utf8(bytes)
         .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
@@ -135,7 +139,7 @@ fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
 
 /// Returns the path of an entry below the archive's top folder; `None` for the top folder itself.
 ///
-/// Stores the name of the top folder in `top`, and fails if an earlier entry had another one.
+/// Stores the name of the top folder in `top`, and fails if an earlier entry had another top folder.
 fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, ChartProblem> {
     let (folder, rest) = path.split_once('/').map_or((path, None), |(folder, rest)| (folder, Some(rest)));
     if folder.is_empty() || folder == "." {
@@ -151,7 +155,7 @@ fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Cha
     Ok(rest.map(str::to_owned))
 }
 
-/// Writes `contents` as a `.tgz` whose bytes depend only on them and on the chart's name.
+/// Writes a chart as a `.tgz`. Equal contents and an equal name of the chart result in equal bytes.
 pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::fast()));
     for (path, content) in contents.files() {
@@ -164,7 +168,7 @@ pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> 
     archive.into_inner()?.finish()?.flush()
 }
 
-/// Limits the output of the decompressor, including headers and padding, to stop decompression bombs.
+/// A reader that limits the output of the decompressor, including headers and padding, to stop decompression bombs.
 struct Bounded<R> {
     from: R,
     remaining: u64,

@@ -1,13 +1,14 @@
-//! The cache folder: verified archives, the records of first pulls, and running pulls.
+//! The cache folder of the store, with verified archives, the records of first pulls, and the output of running pulls.
 //!
 //! ```text
 //! archives/<name>-<version>-<digest>.tgz    the archives for helm, written reproducibly from checked content
 //! trusted/<name>-<version>-<address>.json   the digest of the first pull of a version from a repository
-//! incoming/                                 the output of running pulls; never used as is, leftovers are removed
+//! incoming/                                 the output of running pulls, not checked yet; the store removes leftovers
 //! ```
 //!
-//! Files appear by rename, so they are always complete. An archive is only used if its content has the expected digest.
-//! The folder may be removed at any time, which only loses the records of first pulls. Several processes may share it.
+//! The store renames each file when it is complete, so no process sees a partial file. An archive is only used if its
+//! content has the expected digest. The user may remove the folder at any time. Only the records of first pulls are
+//! lost then. Several processes may share the folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -25,7 +26,7 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age at which an entry of `incoming` is a leftover of a killed process. It is far longer than any pull takes.
+/// The age at which an entry of `incoming` is a leftover of a killed process. No pull takes nearly as long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with the reads and writes of its files.
@@ -34,7 +35,7 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart version, whose digest every later pull must have.
+/// The record of the first pull of a chart version. Every later pull must have its digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {
@@ -59,7 +60,7 @@ impl Cache {
         Self { folder }
     }
 
-    /// Returns the path that the archive of a chart has in the cache. The archive may not exist yet.
+    /// Returns the path of a chart's archive in the cache. The archive may not exist yet.
     pub(super) fn archive(&self, chart: &Metadata, digest: &Digest) -> PathBuf {
         let Metadata { name, version, .. } = chart;
         self.folder.join("archives").join(Self::file_name(name, version, digest))
@@ -69,7 +70,7 @@ impl Cache {
         format!("{chart}-{version}-{}.tgz", digest.short())
     }
 
-    /// Writes the archive for helm into the cache, and returns its path.
+    /// Writes a chart's archive, from which helm installs the chart, into the cache; returns the path of the archive.
     pub(super) fn write_archive(
         &self,
         chart: &Metadata,
@@ -81,7 +82,8 @@ impl Cache {
         Ok(path)
     }
 
-    /// Returns the content of an archive with this digest; `None` if it is missing or damaged.
+    /// Returns the content of the requested chart's archive with this digest; `None` if the archive is missing or
+    /// damaged.
     pub(super) fn read_archive(&self, request: &Request, digest: &Digest) -> Option<Contents> {
         let name = Self::file_name(&request.chart, &request.version, digest);
         let file = File::open(self.folder.join("archives").join(name)).ok()?;
@@ -89,7 +91,7 @@ impl Cache {
         (Digest::of(&contents) == *digest).then_some(contents)
     }
 
-    /// Returns the digest that the chart version had at its first pull; `None` if no pull was recorded.
+    /// Returns the digest that the chart version had at its first pull; `None` if the cache has no record of a pull.
     pub(super) fn first_pull(&self, request: &Request) -> Result<Option<Digest>, Error> {
         let path = self.record_path(request);
         let text = match fs::read(&path) {
@@ -100,7 +102,7 @@ impl Cache {
         FirstPullRecord::read(&path, &request.chart, &text).map(|first_pull| Some(first_pull.digest))
     }
 
-    /// Records the digest of a first pull.
+    /// Writes the record of the first pull of a chart version.
     pub(super) fn record_first_pull(&self, request: &Request, digest: &Digest) -> Result<(), Error> {
         let Request { repository, chart, version } = request.clone();
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
@@ -111,7 +113,7 @@ impl Cache {
         })
     }
 
-    /// Returns the path of the record of a first pull.
+    /// Returns the path of the record of a chart version's first pull.
     pub(super) fn record_path(&self, request: &Request) -> PathBuf {
         let Request { repository, chart, version } = request;
         let address = sha2::Sha256::digest(repository);
@@ -119,7 +121,7 @@ impl Cache {
         self.folder.join("trusted").join(format!("{chart}-{version}-{address}.json"))
     }
 
-    /// Creates an empty folder for one pull. The folder is removed when the result is dropped.
+    /// Creates an empty folder for one pull. Dropping the result removes the folder.
     ///
     /// Also removes folders that killed processes left behind.
     pub(super) fn incoming(&self) -> Result<TempDir, Error> {
@@ -129,7 +131,8 @@ impl Cache {
         for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
             let modified = entry.metadata().and_then(|found| found.modified());
             if modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > STALE_AGE)) {
-                // Removing fails if another process removes the folder at the same time. That does no harm.
+                // Ignore an error: removing fails if another process removes the folder at the same time, which does no
+                // harm.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

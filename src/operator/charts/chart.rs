@@ -18,14 +18,14 @@ use super::reads::{self, Reads};
 use super::source;
 use osdpl_core::release::{chart_fingerprint, dependency_names};
 
-/// A chart that a release needs.
+/// A request for the chart of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
     /// The chart's name.
     pub name: String,
-    /// The exact version; if unset, the store takes the version in the lock.
+    /// The exact version of the chart; if unset, the store takes the version in the lock.
     pub version: Option<String>,
-    /// The repository that the spec names; if unset, the store takes the chart from its own source.
+    /// The repository that the spec names for the chart; if unset, the store takes the chart from its own source.
     pub repository: Option<String>,
 }
 
@@ -58,11 +58,11 @@ pub struct Chart {
     pub name: String,
     /// The version of the chart.
     pub version: String,
-    /// The version of the software that the chart installs, to show to users.
+    /// The version of the software that the chart installs, which osdpl shows to users.
     pub app_version: Option<String>,
     /// The absolute path of the verified archive for helm, which contains all dependencies.
     pub path: PathBuf,
-    /// The digest of the chart's content. It is part of the digest of each release's inputs.
+    /// The digest of the chart's content, which is part of the input digest of each release with this chart.
     pub digest: Digest,
     /// The file, folder or repository that the store took the chart from.
     pub origin: String,
@@ -70,16 +70,16 @@ pub struct Chart {
     pub pin: LockState,
 }
 
-/// Whether the lock contains a chart. `Display` describes it to users.
+/// Whether the lock contains a chart. `Display` describes this to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
-    /// The lock contains the version without a digest. If the chart comes from a repository, it has the digest of its
-    /// first pull.
+    /// The lock contains the version without a digest. If the chart comes from a repository, its content has the digest
+    /// of the first pull.
     VersionOnly,
-    /// The lock contains another version of the chart or none. The store returned this one because the folder has no
-    /// other, or because the spec requests it.
+    /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
+    /// because the folder has no other, or because the spec requests it.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,
@@ -115,7 +115,7 @@ impl Chart {
         Self { name, version, app_version, path, digest, origin, pin }
     }
 
-    /// Reads the chart's `values.yaml` from the archive. Returns an empty map if there is none.
+    /// Reads the chart's `values.yaml` from the archive. Returns an empty map if the chart has no `values.yaml`.
     ///
     /// # Errors
     /// If the archive is missing or damaged, or its `values.yaml` is not a YAML map.
@@ -123,7 +123,7 @@ impl Chart {
         Ok(Value::Object(self.read(&self.contents()?, "values.yaml")?))
     }
 
-    /// Reads a file that is a YAML map. Returns an empty map if there is no such file.
+    /// Reads a file of the chart that is a YAML map. Returns an empty map if the chart has no such file.
     fn read(&self, contents: &Contents, file: &str) -> Result<Map<String, Value>, Error> {
         let values: Option<Map<String, Value>> = match contents.get(file) {
             Some(text) => metadata::yaml(file, text).map_err(|problem| self.unreadable(problem))?,
@@ -142,11 +142,11 @@ impl Chart {
 
     /// Reads the files in the `crds/` folders of the chart and its dependencies from the archive, sorted by path.
     ///
-    /// Each is YAML or JSON with one or more documents. helm never renders them as templates, and with `--skip-crds`
-    /// the operator applies them.
+    /// Each file is YAML or JSON with one or more documents. helm never renders these files as templates. The operator
+    /// passes `--skip-crds` to helm, and applies the CRDs itself.
     ///
     /// # Errors
-    /// If the archive is missing or damaged, or such a file is not UTF-8.
+    /// If the archive is missing or damaged, or one of these files is not UTF-8.
     pub fn crds(&self) -> Result<Vec<String>, Error> {
         let contents = self.contents()?;
         let definitions = contents.files().filter(|(path, _)| is_definition(path));
@@ -161,7 +161,7 @@ impl Chart {
     /// [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
-    /// As [`Self::default_values`].
+    /// If the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.
     pub fn fingerprint(&self) -> Result<String, Error> {
         let contents = self.contents()?;
         let metadata = Value::Object(self.read(&contents, "Chart.yaml")?);
@@ -180,7 +180,7 @@ impl Chart {
     }
 }
 
-/// Whether the file is a CRD for helm (`CRDObjects`): below `crds/`, with the extension of a manifest.
+/// Whether helm treats the file as a CRD (`CRDObjects`): it is below `crds/`, with the extension of a manifest.
 fn is_definition(path: &str) -> bool {
     let path = Path::new(within_chart(path));
     let extension = path.extension().and_then(std::ffi::OsStr::to_str);

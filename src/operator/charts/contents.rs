@@ -1,4 +1,4 @@
-//! The checked files of one chart in memory.
+//! Keeps the checked files of one chart in memory.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,12 +21,13 @@ impl Contents {
         self.files.iter().map(|(path, content)| (path.as_str(), content.as_slice()))
     }
 
-    /// Returns the content of one file.
+    /// Returns the content of the file at `path`; `None` if the chart has no such file.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(Vec::as_slice)
     }
 
-    /// Reads a file of `size` bytes to its end and adds it. Fails if the file or the chart exceeds its maximum size.
+    /// Reads a file of `size` bytes to its end and adds the file to the chart. Fails if the file or the chart exceeds
+    /// its maximum size.
     pub(super) fn read(&mut self, path: String, size: u64, from: impl Read) -> Result<(), ChartProblem> {
         if size > MAX_FILE_SIZE {
             return Err(ChartProblem::FileTooLarge { path });
@@ -36,8 +37,8 @@ impl Contents {
         self.add(path, content)
     }
 
-    /// Adds one file. Skips `Chart.lock`, which differs in each package, and the files in `charts/` that helm does not
-    /// load.
+    /// Adds a file to the chart. Skips `Chart.lock`, which differs in each package, and the files in `charts/` that
+    /// helm does not load.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
         if size > MAX_FILE_SIZE {
@@ -70,7 +71,7 @@ impl Contents {
             .try_for_each(|(path, content)| self.add(format!("{prefix}charts/{name}/{path}"), content))
     }
 
-    /// Returns the names of the charts in `charts/`.
+    /// Returns the names of the dependencies in the chart's folder `charts/`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
         self.files
             .keys()
@@ -79,7 +80,7 @@ impl Contents {
     }
 }
 
-/// Returns the path within the innermost chart: the part after all `charts/<name>/`.
+/// Returns the path of a file within the innermost chart that contains it: the part after all `charts/<name>/`.
 pub(super) fn within_chart(path: &str) -> &str {
     let mut rest = path;
     while let Some((_, inner)) = rest.strip_prefix("charts/").and_then(|after| after.split_once('/')) {

@@ -1,4 +1,4 @@
-//! The digest that identifies a chart by its content, not by its archive.
+//! Computes the digest that identifies a chart by its content, and not by its archive.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ const PREFIX: &str = "sha256:";
 
 /// A chart's digest, written `sha256:<64 hexadecimal digits>`.
 ///
-/// It covers the sorted paths and contents of the chart's files, each with its length, but not the order, times,
-/// compression and top folder of the archive. A chart directory and helm's archive of it have the same digest, although
-/// `helm package` changes two files:
+/// The digest covers the sorted paths and contents of the chart's files, each with its length. It does not cover the
+/// order, times, compression and top folder of the archive. A chart directory and helm's archive of it have the same
+/// digest, although `helm package` changes two files:
 ///
-/// * helm writes `Chart.yaml` sorted and without comments. The digest covers only its fields.
-/// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores it.
+/// * helm writes `Chart.yaml` sorted and without comments. The digest covers only the fields of `Chart.yaml`.
+/// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores `Chart.lock`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// The error about a text that is not a digest.
+/// The error about a text that is not a chart's digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"

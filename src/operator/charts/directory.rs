@@ -1,4 +1,5 @@
-//! Reads a chart directory, such as one of a checkout, as the chart that `helm package` would make of it.
+//! Reads a chart directory, such as a directory of a checkout, and returns the chart that `helm package` would make of
+//! it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use super::problem::ChartProblem;
 
 /// Reads the chart in `folder`.
 ///
-/// Files named in `.helmignore` are skipped. Links are followed as helm does, but only inside `root`, which must be
-/// canonical. A dependency that is missing in `charts/` is added from its `file://…` repository. Its version range is
-/// not checked, because such a repository has only one version.
+/// Skips files that `.helmignore` names. Follows links as helm does, but only inside `root`, which must be a canonical
+/// path. If a dependency is missing in `charts/`, takes it from its `file://…` repository, without a check of the
+/// version range: such a repository has only one version.
 ///
-/// Adds the state of each file that it reads to `states`.
+/// Adds the state of each file and folder that it reads to `states`.
 pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
     Reader { root, states, charts: Vec::new() }.chart(folder)
 }
@@ -24,7 +25,7 @@ pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Conte
 struct Reader<'a> {
     root: &'a Path,
     states: &'a mut FileStates,
-    /// The charts being read, outermost first, to detect cycles of dependencies.
+    /// The folders of the charts that are being read, outermost first, to detect cycles of dependencies.
     charts: Vec<PathBuf>,
 }
 
@@ -53,9 +54,10 @@ impl Reader<'_> {
         Ok(contents)
     }
 
-    /// Adds the files of one folder.
+    /// Adds the files of one folder of a chart to `contents`.
     ///
-    /// `folders` are the canonical folders from the chart down to the one to read, and `path` is its path in the chart.
+    /// `folders` are the canonical paths of the folders from the chart down to the folder to read. `path` is the path
+    /// of that folder in the chart.
     fn files(
         &mut self,
         folders: &mut Vec<PathBuf>,
@@ -140,7 +142,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the canonical path. Fails if the path is outside of `root` or cannot be read.
+/// Returns the canonical form of a path. Fails if the path is outside of `root` or cannot be read.
 pub(super) fn inside(path: &Path, root: &Path) -> Result<PathBuf, ChartProblem> {
     let shown = || path.display().to_string();
     let canonical = path.canonicalize().map_err(|error| ChartProblem::io(&shown(), &error))?;

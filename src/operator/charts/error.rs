@@ -1,4 +1,4 @@
-//! The errors of the chart store. Each message ends with what to do.
+//! The errors of the chart store. Each message ends with the remedy.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub enum Error {
         version: String,
         /// The folder or the address of the repository.
         location: String,
-        /// The available versions.
+        /// The versions of the chart that the folder or repository has.
         found: String,
     },
     /// The folder has several archives or directories of the chart, and neither the request nor the lock selects one.
@@ -54,10 +54,10 @@ pub enum Error {
         /// The address of the repository.
         location: String,
     },
-    /// The digest of the content is not that of the lock or of the first pull.
+    /// The digest of the chart's content differs from the digest in the lock or at the first pull.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
-    /// The archive or directory is damaged, malicious or not a chart.
+    /// The chart's archive or directory is damaged, malicious or not a chart.
     #[error(
         "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
@@ -66,10 +66,10 @@ pub enum Error {
         name: String,
         /// The path of the archive or directory, or the address of the repository.
         location: String,
-        /// What is wrong with the content.
+        /// The problem with the content of the archive or directory.
         problem: ChartProblem,
     },
-    /// The folder of charts cannot be read.
+    /// The store cannot read the folder of charts.
     #[error(
         "the chart folder {folder} cannot be read: {why}; name a folder of chart archives or chart directories that osdpl may read"
     )]
@@ -79,7 +79,7 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// The repository cannot be reached, or does not respond as a repository.
+    /// helm cannot connect to the repository, or the repository does not respond as a chart repository.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
@@ -93,7 +93,7 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The repository requires credentials.
+    /// The repository refuses the pull, because it requires credentials.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder"
     )]
@@ -107,18 +107,18 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The disk of the cache is full.
+    /// The disk with the folder of the cache is full.
     #[error(
         "the chart cache {path} is full; free some space there or use another folder for the cache (the operator retries automatically)"
     )]
     CacheFull {
-        /// The cache's folder.
+        /// The path of the cache's folder.
         path: String,
     },
-    /// The cache cannot be written or read.
+    /// The store cannot write or read a file of the cache.
     #[error("the chart cache {path} cannot be used: {why}; give osdpl a folder it may read and write")]
     CacheUnwritable {
-        /// The file or folder.
+        /// The path of the file or folder that the store cannot write or read.
         path: String,
         /// The system's error message.
         why: String,
@@ -135,15 +135,15 @@ pub enum Error {
         /// The parser's error message.
         why: String,
     },
-    /// The helm program cannot be run.
+    /// osdpl cannot run the helm program, which pulls charts.
     #[error("chart {name} cannot be pulled: {why}; install helm 3.17 or newer, or helm 4, or use a folder of charts")]
     HelmUnusable {
         /// The name of the chart.
         name: String,
-        /// Why the program cannot be run.
+        /// Why osdpl cannot run the program.
         why: String,
     },
-    /// The thread that reads the chart was interrupted: osdpl is shutting down, or has a defect.
+    /// The thread that reads or checks the chart ended without a result: osdpl is shutting down, or has a defect.
     #[error(
         "reading chart {name} was interrupted; the operator retries automatically, and logs the cause unless it is shutting down"
     )]
@@ -151,20 +151,20 @@ pub enum Error {
         /// The name of the chart.
         name: String,
     },
-    /// The request names an invalid repository.
+    /// The request for a chart contains an invalid address of a repository.
     #[error(transparent)]
     Source(#[from] InvalidSource),
-    /// A requested name or version is invalid.
+    /// The request for a chart contains an invalid name or version.
     #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
     InvalidName {
         /// The refused name or version.
         text: String,
-        /// `chart name` or `chart version`.
+        /// What the text should be: a `chart name` or a `chart version`.
         what: &'static str,
     },
 }
 
-/// A chart whose content changed under the same version.
+/// The error about a chart whose content has changed under the same version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "chart {name} {version} from {location} has digest {found}, but {expected_by} {expected}: \
@@ -177,18 +177,18 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or the address of the repository.
     pub location: String,
-    /// Where the expected digest is from, as the beginning of a clause: `the lock has`, `the first pull had`.
+    /// The origin of the expected digest, as the beginning of a clause: `the lock has`, `the first pull had`.
     pub expected_by: &'static str,
-    /// The expected digest.
+    /// The digest that the chart must have.
     pub expected: Digest,
-    /// The actual digest.
+    /// The digest of the chart's content.
     pub found: Digest,
-    /// What the user can do about the mismatch.
+    /// What the user can do about the changed content.
     pub remedy: String,
 }
 
 impl Error {
-    /// Returns the reason for the release's condition, one of a fixed set of `CamelCase` words.
+    /// Returns the reason that the condition of the chart's release contains: one of a fixed set of `CamelCase` words.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "ChartMissing",
@@ -209,7 +209,7 @@ impl Error {
         }
     }
 
-    /// Returns the error for a failed read or write in the cache.
+    /// Converts the error of a read or write in the cache, by its kind: the disk is full, or the cache is not usable.
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();
         match error.kind() {

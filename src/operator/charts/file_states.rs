@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
-/// The inode, the size, and the times of the last change of content and of metadata, to the nanosecond; `None` if the
-/// path does not exist.
+/// The state of a path: the inode, the size, and the times of the last change of content and of metadata, to the
+/// nanosecond; `None` if the path does not exist.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of `path`. Call this before reading the file, so that a change during the reading is noticed.
+    /// Records the state of the file at `path`. Call this before reading the file: a change of the file during the
+    /// reading is detected only then.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }

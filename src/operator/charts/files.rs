@@ -1,4 +1,4 @@
-//! Reads and writes the files of the chart store: those of the user's folder, of the cache, and of a pull.
+//! Reads and writes the files of the chart store: charts in the user's folder, the cache, and pulled archives.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,26 +17,27 @@ use super::metadata::Metadata;
 use super::problem::ChartProblem;
 use super::pull::Request;
 
-/// The cache of charts, and the lock that charts are compared with. All methods block the thread.
+/// The cache of charts, and the lock with which charts are compared. All methods block the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states of the files that the store has read to make it.
+/// A chart, and the states of the files from which the store has made it.
 pub(crate) type StoredChart = (Chart, FileStates);
 
-/// The result of looking up a repository's chart in the cache.
+/// The result of looking up a chart of a repository in the cache.
 pub(crate) struct CacheLookup {
-    /// The digest in the lock, else that of the first pull, if there is one.
+    /// The digest that the chart must have: the digest in the lock, else the digest of the first pull; `None` if both
+    /// are missing.
     pub(super) expected: Option<Expected>,
-    /// The chart, if the cache contains it with the expected digest.
+    /// The chart; `None` if the cache does not contain it with the expected digest.
     pub(super) chart: Option<StoredChart>,
 }
 
 impl ChartFiles {
-    /// Reads the chart from a folder of the user, and stores it in the cache.
+    /// Reads the requested chart from a folder of the user, checks it, and writes its archive to the cache.
     pub(super) fn in_folder(&self, folder: &Path, wanted: &ChartRequest) -> Result<StoredChart, Error> {
         let pinned = self.lock.charts.get(&wanted.name);
         let mut states = FileStates::default();
@@ -70,7 +71,8 @@ impl ChartFiles {
         Ok(CacheLookup { expected, chart })
     }
 
-    /// Checks a pulled chart, and stores it in the cache.
+    /// Checks a pulled chart, and writes its archive to the cache. Without an expected digest, also records the digest
+    /// of this first pull.
     pub(super) fn accept(
         &self,
         request: &Request,
@@ -87,8 +89,8 @@ impl ChartFiles {
         let contents = archive::read(BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, version).map_err(|problem| match problem {
-            // helm may pull another version than the requested one: it takes 2026.1.7 for a range and finds
-            // 2026.1.7+0ee5ade.
+            // helm may pull another version than the requested one: it treats the version 2026.1.7 as a range, and
+            // finds 2026.1.7+0ee5ade.
             ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());

@@ -17,13 +17,13 @@ use super::problem::ChartProblem;
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
 #[derive(Debug)]
 pub struct Folder<'a> {
-    /// The path as the user named it.
+    /// The path of the folder as the user has named it, for messages.
     shown: &'a Path,
-    /// The path with all links resolved. Nothing outside of it is read.
+    /// The path of the folder with all links resolved. osdpl reads nothing outside of it.
     root: PathBuf,
 }
 
-/// An archive or directory of the requested chart.
+/// An archive or a directory in the folder that contains the requested chart.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,
@@ -42,8 +42,10 @@ impl<'a> Folder<'a> {
         Ok(Self { shown: folder, root })
     }
 
-    /// Reads the chart of this name: in the requested version, else in the locked one, else in the only one that the
-    /// folder contains.
+    /// Reads the chart with this name.
+    ///
+    /// The result is the requested version of the chart; without a request, the locked version if the folder contains
+    /// it, else the only version in the folder.
     pub(super) fn read(
         &self,
         name: &str,
@@ -70,7 +72,7 @@ impl<'a> Folder<'a> {
         let path = inside(&candidate.path, &self.root)?;
         states.record(&path);
         let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
-        // A named pipe must not be opened, because that waits until another process writes into the pipe.
+        // Do not open a named pipe: opening waits until another process writes into the pipe.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
             return Err(ChartProblem::NotAFile { path, what: "not a regular file" });
@@ -123,7 +125,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// Returns all archives of the chart with this name, and its directory, sorted.
+    /// Returns all archives of the chart with this name, sorted, followed by its directory.
     fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
         states.record(&self.root);
         let mut candidates: Vec<_> = self
@@ -171,9 +173,9 @@ impl<'a> Folder<'a> {
         Ok(names)
     }
 
-    /// Returns the names of all charts in the folder, with whether each can be installed (is not a library).
+    /// Returns the names of all charts in the folder, each with whether helm can install it.
     ///
-    /// An archive counts as installable, as it is not unpacked.
+    /// helm cannot install a library. An archive counts as installable, because this function does not unpack it.
     pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {
@@ -189,14 +191,14 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Returns the version in the name of an archive of this chart; `None` if the archive is of another chart.
+/// Returns the version in an archive's file name; `None` if the archive contains another chart.
 ///
 /// `mariadb-backup-1.0.0.tgz` is no archive of the chart mariadb.
 fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
     file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
 }
 
-/// Returns the chart's name in the name of an archive.
+/// Returns the name of the chart in an archive's file name; `None` if the file is no archive of a chart.
 fn name_in(file: &str) -> Option<&str> {
     file.match_indices('-').map(|(end, _)| &file[..end]).find(|name| is_name(name) && version_in(file, name).is_some())
 }

@@ -1,20 +1,21 @@
-//! `.helmignore`: the files of a chart directory that are not part of the chart (helm's `pkg/ignore`).
+//! Reads `.helmignore`, which lists the files of a chart directory that are not part of the chart (helm's
+//! `pkg/ignore`).
 
 use super::problem::ChartProblem;
 
-/// The rules of one chart directory, including helm's default (`templates/.?*`).
+/// The rules of a chart directory about ignored files, including helm's default rule (`templates/.?*`).
 pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {
     pattern: String,
     negated: bool,
     folders_only: bool,
-    /// Whether the pattern is matched against the whole path instead of the last part.
+    /// Whether the pattern must match the whole path of a file instead of only its name.
     whole_path: bool,
 }
 
 impl Rules {
-    /// Parses the text of `.helmignore`. Refuses rules that helm refuses.
+    /// Parses the text of `.helmignore`. Refuses the rules that helm refuses.
     pub(super) fn parse(text: &str) -> Result<Self, ChartProblem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -35,7 +36,7 @@ impl Rules {
         Ok(Self(rules))
     }
 
-    /// Whether the file or folder at `path`, relative to the chart, is ignored.
+    /// Whether helm ignores the file or folder at `path`, which is relative to the chart.
     ///
     /// The first matching rule decides. As in helm, a negated rule ignores everything that it does *not* match.
     pub(super) fn ignores(&self, path: &str, is_folder: bool) -> bool {
@@ -69,10 +70,11 @@ impl Rule {
     }
 }
 
-/// Whether a text matches a pattern as in Go's `filepath.Match`: `*` and `?` never match `/`, `[a-z]` and `[^a-z]`
-/// match a range of characters, and `\` escapes the next character.
+/// Whether a text matches a pattern as in Go's `filepath.Match`.
 ///
-/// The function backtracks only to the last star, so its time is limited to the product of both lengths.
+/// `*` and `?` never match `/`, `[a-z]` and `[^a-z]` match a range of characters, and `\` escapes the next character.
+///
+/// The function backtracks only to the last star, so its run time is limited to the product of both lengths.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
     let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
@@ -95,7 +97,8 @@ fn matches(pattern: &[char], subject: &[char]) -> bool {
     true
 }
 
-/// Returns whether the first element of the pattern matches the character, and the length of the element.
+/// Returns whether the first element of the pattern matches the character, and the length of the element in the
+/// pattern.
 fn match_element(pattern: &[char], subject: Option<&char>) -> Option<(bool, usize)> {
     let subject = *subject?;
     match pattern.first()? {

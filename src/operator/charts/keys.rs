@@ -1,16 +1,17 @@
-//! A chart's key tree: the keys of its `values.yaml` with short defaults and types, and further keys that its templates
-//! read.
+//! Makes a chart's key tree: the keys of its `values.yaml` with short defaults and types, and further keys that its
+//! templates read.
 //!
-//! The tree is written to `values/keys/<chart>.json` and read by the catalogue ([`osdpl_core::catalog::KeyTree`]), so
-//! that values can be checked without the chart:
+//! osdpl writes the tree to `values/keys/<chart>.json`, which the catalogue reads ([`osdpl_core::catalog::KeyTree`]),
+//! so that osdpl can check values without the chart:
 //!
-//! - a map is a map of its keys, a list with entries is a list of their names
-//! - numbers and booleans are written as they are, a short text after `=` unless it is secret
-//! - any other leaf is the name of its type, `map` is a map that is empty by default
-//! - `read` is a key without a default that templates read, `*` is any key of a map that is read as a whole
+//! - a map becomes a map with the same keys, a list with entries becomes a list of the entries' names
+//! - a number or boolean stays as it is, a short string follows `=`, unless the value is secret
+//! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
+//! - `read` is the value of a key that has no default but is read by templates; the key `*` is any key of a map that
+//!   templates read as a whole
 //!
-//! The format is JSON because it is not edited by hand, and parsing as much YAML would dominate the run time of a
-//! command.
+//! The format is JSON, because nobody edits the files by hand, and parsing as much YAML would take most of the run time
+//! of a command.
 
 use std::cmp::Reverse;
 
@@ -44,7 +45,8 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Converts a value and everything below it to a key tree, in which the type of a secret stands for its default.
+/// Converts a default value and everything below it to a key tree. For a secret default, the tree contains only its
+/// type.
 fn describe(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -59,7 +61,7 @@ fn describe(value: &Value, path: &Path) -> Value {
     }
 }
 
-/// Whether the path is that of an image.
+/// Whether the value at this path is the name of an image.
 ///
 /// The tree contains the whole text of an image, even if its key sounds like a secret, because `spec.images` rewrites
 /// it.
@@ -67,7 +69,7 @@ fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes a list entry by its content, or by its type or keys if it is secret.
+/// Describes an entry of a list by its content; describes a secret entry only by its type or its keys.
 ///
 /// Only the last key of the path decides whether the entries of a list are secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
@@ -80,7 +82,7 @@ fn describe_entry(item: &Value, path: &Path) -> String {
     }
 }
 
-/// Adds a path that templates read to the tree. Does nothing below a default that is not a map.
+/// Adds a path that templates read to the tree. Does nothing if a part of the path has a default that is not a map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

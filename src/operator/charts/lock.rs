@@ -1,4 +1,4 @@
-//! The lock (`values/lock.yaml`): the version of each chart to install, and its digest if known.
+//! Reads and writes the lock (`values/lock.yaml`): the version of each chart to install, and its digest if known.
 //!
 //! ```yaml
 //! charts:
@@ -17,29 +17,29 @@ use super::metadata::{is_name, is_version};
 use super::source;
 use osdpl_core::catalog::file;
 
-/// The locked charts, by name.
+/// The versions, and if known the digests, of the charts that osdpl installs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
-    /// The charts by name.
+    /// The locked version of each chart, by the name of the chart.
     pub charts: BTreeMap<String, LockEntry>,
 }
 
-/// The locked version of one chart.
+/// The locked version of one chart, with its digest if known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
-    /// The version to install.
+    /// The version of the chart to install.
     pub version: String,
-    /// The only digest that the store accepts for this version; unset if it is not known yet.
+    /// The only digest that the store accepts for this version; unset if the digest is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The repository to take this chart from; if unset, the store's own source.
+    /// The repository from which the store takes this chart; if unset, the store's own source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }
 
-/// Why a lock is invalid, and where.
+/// The error about an invalid lock: its location and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
 pub struct InvalidLock {
@@ -47,14 +47,14 @@ pub struct InvalidLock {
     problem: String,
 }
 
-/// The comment at the top of a lock that osdpl writes.
+/// The comment that osdpl writes at the top of a lock.
 const HEAD: &str = "\
 # The version of each chart to install. A chart whose content does not match its digest here is refused.
 # Written by `osdpl charts lock`.
 ";
 
 impl Lock {
-    /// Returns the lock of the charts that this build of osdpl is for.
+    /// Returns the lock that this build of osdpl contains.
     ///
     /// # Errors
     /// Only in a broken build, which a test detects.
@@ -62,7 +62,7 @@ impl Lock {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
 
-    /// Parses a lock. `file` is the name of its file in errors. An empty file locks nothing.
+    /// Parses the text of a lock. `file` is the name of the file in errors. An empty text is a lock without charts.
     ///
     /// # Errors
     /// If the text is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
@@ -76,7 +76,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Converts the lock of a catalogue into a `Lock` of the chart store.
+    /// Converts the lock in a catalogue into a `Lock` of the chart store.
     ///
     /// # Errors
     /// If an entry is invalid.

@@ -1,4 +1,4 @@
-//! `Chart.yaml`: the fields that the store needs, and its canonical form for digests.
+//! Reads `Chart.yaml`: the fields that the store needs, and its canonical form for digests.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,18 +17,18 @@ pub struct Metadata {
     pub name: String,
     /// The chart's own version.
     pub version: String,
-    /// The version of the software that the chart installs, to show to users.
+    /// The version of the software that the chart installs, which osdpl shows to users.
     #[serde(default)]
     pub app_version: Option<String>,
-    /// `application` or `library`; unset means application.
+    /// The type of the chart: `application` or `library`; unset means application.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// The charts that the chart's folder `charts/` must contain.
+    /// The dependencies of the chart: charts that its folder `charts/` must contain.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
 }
 
-/// One entry of `dependencies` in a `Chart.yaml`.
+/// A dependency of a chart: one entry of `dependencies` in its `Chart.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Dependency {
     /// The name of the required chart.
@@ -39,12 +39,12 @@ pub struct Dependency {
 }
 
 impl Metadata {
-    /// Reads the chart's `Chart.yaml`.
+    /// Parses the `Chart.yaml` in the files of a chart.
     pub(super) fn of(contents: &Contents) -> Result<Self, ChartProblem> {
         Self::parse(contents.get(FILE).ok_or(ChartProblem::NoChartYaml)?)
     }
 
-    /// Parses a `Chart.yaml`. Rejects names and versions that are unsafe in file names.
+    /// Parses the text of a `Chart.yaml`. Rejects names and versions of charts that are unsafe in file names.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ChartProblem> {
         let metadata: Self = yaml(FILE, text)?;
         let refuse = |field, value: &str, why| Err(ChartProblem::Metadata { field, value: value.to_owned(), why });
@@ -78,13 +78,13 @@ impl Metadata {
     }
 }
 
-/// Parses a YAML document of a chart.
+/// Parses a YAML file of a chart. `path` is the path of the file in errors.
 pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, ChartProblem> {
     let text = std::str::from_utf8(content).map_err(|_| ChartProblem::Yaml(format!("{path}: it is not UTF-8")))?;
     osdpl_values::yaml::parse(path, text).map_err(|error| ChartProblem::Yaml(error.to_string()))
 }
 
-/// Whether the text is a valid name of a chart, which is also safe as the name of a file.
+/// Whether the text is a valid name of a chart. A valid name is also safe as the name of a file.
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -107,8 +107,8 @@ pub(super) fn is_version(text: &str) -> bool {
 
 /// Returns the canonical form of a `Chart.yaml`, of the chart or of a dependency: JSON with sorted keys.
 ///
-/// The form omits what helm omits when it rewrites the file (`omitempty`): null, false, and empty texts, lists and
-/// maps. Returns `None` for any other file, and for a file that is not a YAML map.
+/// The form lacks the fields that helm omits when it rewrites the file (`omitempty`), with the values null and false,
+/// and empty strings, lists and maps. Returns `None` for any other file, and for a file that is not a YAML map.
 pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     if within_chart(path) != FILE {
         return None;

@@ -1,60 +1,60 @@
-//! Problems with the content of a chart, and its limits.
+//! The problems with the content of a chart, and the limits of a chart's size.
 
 use std::io;
 
 /// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
-/// The maximum size of a file in bytes, which was helm's own limit (`MaxDecompressedFileSize`).
+/// The maximum size of a file of a chart in bytes. helm used to have the same limit (`MaxDecompressedFileSize`).
 pub(crate) const MAX_FILE_SIZE: u64 = 5 << 20;
 /// The maximum size of an unpacked chart in bytes.
 ///
 /// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
-/// the chart is held in memory.
+/// osdpl holds the chart in memory.
 pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 
 /// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChartProblem {
-    /// The file is truncated, not gzip, or has invalid tar headers.
+    /// The archive is truncated, not compressed by gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// The path of an entry points outside of the chart, or may do so on some system.
+    /// The path of an entry in the archive points outside of the chart, or may do so on some system.
     #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
-        /// The path as the archive has it.
+        /// The path of the entry, as the archive contains it.
         path: String,
         /// What is wrong with the path, as the end of a clause.
         why: &'static str,
     },
-    /// The path of an entry is not UTF-8. The field contains it in readable form.
-    #[error("entry {0:?} is not named in UTF-8")]
+    /// The path of an entry is not UTF-8. The field contains the path in readable form.
+    #[error("the path of entry {0:?} is not UTF-8")]
     NotUnicode(String),
-    /// An entry is neither a file nor a folder, but a link, a device or a sparse file.
+    /// An entry is neither a file nor a folder, but for example a link, a device or a sparse file.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
-        /// The path of the file or folder.
+        /// The path of the entry.
         path: String,
-        /// The kind of the entry.
+        /// The kind of the entry, such as `a symbolic link`.
         what: &'static str,
     },
-    /// The same path exists twice, so that it is not defined which content the file has.
+    /// The archive contains two files with the same path, so that the content of the file is not defined.
     #[error("{path:?} exists twice")]
     Duplicate {
-        /// The path below the chart's folder.
+        /// The path of the file, below the chart's folder.
         path: String,
     },
-    /// The archive has two top folders.
-    #[error("it has two top folders, {first:?} and {second:?}, where one chart has one")]
+    /// The archive has two top folders, but a chart is one folder.
+    #[error("it has two top folders, {first:?} and {second:?}; an archive must contain one chart in one folder")]
     TwoFolders {
         /// The name of one top folder.
         first: String,
         /// The name of another top folder.
         second: String,
     },
-    /// A file is larger than `MAX_FILE_SIZE`.
+    /// A file of the chart is larger than `MAX_FILE_SIZE`.
     #[error("{path:?} is larger than {} MiB", MAX_FILE_SIZE >> 20)]
     FileTooLarge {
-        /// The path of the file or folder.
+        /// The path of the file.
         path: String,
     },
     /// The chart is larger than `MAX_CHART_SIZE`.
@@ -63,48 +63,49 @@ pub enum ChartProblem {
     /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
-    /// Charts are nested too deeply.
+    /// The archives of charts are nested too deeply, in `charts/` folders.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
-        /// The innermost archive.
+        /// The path of the innermost archive.
         path: String,
-        /// The maximum number of levels.
+        /// The maximum number of levels of archives.
         most: usize,
     },
-    /// An archive in `charts/` has a problem.
+    /// A dependency of the chart has a problem.
     #[error("{path:?}, a chart within it: {problem}")]
     Dependency {
-        /// The inner archive.
+        /// The path of the inner archive, or the repository of the dependency.
         path: String,
-        /// The problem of the inner archive.
+        /// The problem with the content of the dependency.
         problem: Box<ChartProblem>,
     },
     /// The chart has no `Chart.yaml` at its top.
     #[error("it has no Chart.yaml at its top")]
     NoChartYaml,
-    /// A `Chart.yaml` or `values.yaml` cannot be parsed. Contains the parser's message, with file, line and column.
+    /// A `Chart.yaml` or `values.yaml` cannot be parsed. The field contains the parser's message, with file, line and
+    /// column.
     #[error("{0}")]
     Yaml(String),
-    /// `Chart.yaml` names another chart.
+    /// `Chart.yaml` contains another name than the file's name, the request or the dependency.
     #[error("its Chart.yaml says it is chart {found:?}, not {expected:?}")]
     OtherName {
-        /// The expected name.
+        /// The expected name of the chart.
         expected: String,
-        /// The actual name.
+        /// The name of the chart in `Chart.yaml`.
         found: String,
     },
-    /// `Chart.yaml` has another version than the file's name or the request.
+    /// `Chart.yaml` contains another version than the file's name or the request.
     #[error("its Chart.yaml says version {found}, not {expected}")]
     OtherVersion {
-        /// The expected version.
+        /// The expected version of the chart.
         expected: String,
-        /// The actual version.
+        /// The version of the chart in `Chart.yaml`.
         found: String,
     },
     /// The name or version in `Chart.yaml` is invalid.
     #[error("its Chart.yaml has {field} {value:?}, which {why}")]
     Metadata {
-        /// The field of `Chart.yaml`.
+        /// The invalid field of `Chart.yaml`: `name` or `version`.
         field: &'static str,
         /// The value of the field.
         value: String,
@@ -118,27 +119,27 @@ pub enum ChartProblem {
     NoDependency {
         /// The name of the dependency.
         name: String,
-        /// The repository in `Chart.yaml`.
+        /// The repository of the dependency, as `Chart.yaml` contains it.
         repository: String,
     },
-    /// A `file://` dependency or a symbolic link points outside of the folder.
+    /// A `file://` dependency or a symbolic link points outside of the folder of charts.
     #[error("{path:?} is outside of {root:?}; only files inside that folder are read")]
     Outside {
-        /// The link or the dependency's path.
+        /// The path of the link or of the dependency.
         path: String,
-        /// The folder outside of which nothing is read.
+        /// The folder of charts. osdpl reads no file outside of it.
         root: String,
     },
-    /// Directories or dependencies form a cycle.
+    /// A directory contains itself through links, or a chart depends on itself.
     #[error("{path:?} is part of a cycle")]
     Cycle {
         /// The path of the directory that contains itself or depends on itself.
         path: String,
     },
-    /// `.helmignore` contains a rule that helm refuses, too.
+    /// `.helmignore` contains an invalid rule, which helm refuses as well.
     #[error(".helmignore line {line}: {rule:?} is not a valid rule for helm: {why}")]
     Ignore {
-        /// The number of the rule's line, starting at 1.
+        /// The number of the rule's line in the file, starting at 1.
         line: usize,
         /// The rule as `.helmignore` contains it.
         rule: String,
@@ -148,7 +149,7 @@ pub enum ChartProblem {
     /// A file of the chart cannot be read.
     #[error("{path:?} cannot be read: {why}")]
     Io {
-        /// The path of the file.
+        /// The path of the file or folder.
         path: String,
         /// The system's error message.
         why: String,
@@ -156,7 +157,7 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Returns the problem for a failed read of `path`: the `ChartProblem` that the [`io::Error`] wraps, else
+    /// Converts the error of a read of `path`: returns the `ChartProblem` that the [`io::Error`] wraps, else
     /// [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
@@ -165,7 +166,7 @@ impl ChartProblem {
         }
     }
 
-    /// Returns the problem for a failed read of an archive: the `ChartProblem` that the [`io::Error`] wraps, else
+    /// Converts the error of a read of an archive: returns the `ChartProblem` that the [`io::Error`] wraps, else
     /// [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {

@@ -1,4 +1,5 @@
-//! Removes archives from the cache that are no longer referenced, such as those of an older lock or of an edited chart.
+//! Removes archives from the cache that nothing references any more, such as the charts of an older lock or an older
+//! version of an edited chart.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -13,13 +14,14 @@ use super::lock::Lock;
 
 impl Cache {
     /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
-    /// processes. Returns their names.
+    /// processes; returns the names of the removed files.
     ///
-    /// Files younger than `age` are kept. The removal never causes a pull: archives of pulled charts are referenced,
-    /// and the store writes an archive of a chart in a folder again when the chart is requested.
+    /// Files younger than `age` are kept. The removal never causes a new pull: the archives of pulled charts are
+    /// referenced. If someone requests a chart of a folder, the store writes its archive again.
     ///
     /// # Errors
-    /// If a folder or a record cannot be read. Then nothing is removed, because it is not known what is referenced.
+    /// If a folder or a record cannot be read. Then this function removes nothing, because it does not know which
+    /// archives are referenced.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
         for (chart, pinned) in &lock.charts {
@@ -30,7 +32,8 @@ impl Cache {
             let old = metadata
                 .modified()
                 .is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed >= age));
-            // Removing fails, for example, if another process removes the file at the same time. That does no harm.
+            // Ignore an error: removing fails, for example, if another process removes the file at the same time, which
+            // does no harm.
             if old
                 && !referenced.contains(&name)
                 && is_cache_file(&name)
@@ -42,7 +45,7 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Returns the archives that the records of first pulls reference.
+    /// Returns the names of the archives that the records of first pulls reference.
     fn first_pulls(&self) -> Result<BTreeSet<String>, Error> {
         let folder = self.folder.join("trusted");
         let mut referenced = BTreeSet::new();
@@ -56,12 +59,12 @@ impl Cache {
     }
 }
 
-/// Whether the name is one that `tempfile` gives to a file before it is renamed.
+/// Whether this is the name of a temporary file, which the cache renames when the file is complete.
 fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }
 
-/// Whether the name is one that the cache gives to files. Other files belong to the user and are kept.
+/// Whether the cache has made the file with this name. Other files belong to the user, and osdpl keeps them.
 fn is_cache_file(name: &str) -> bool {
     let digits = name.strip_suffix(".tgz").and_then(|stem| stem.rsplit_once('-')).map(|(_, digits)| digits);
     let archive = digits.is_some_and(|digits| {
@@ -70,7 +73,7 @@ fn is_cache_file(name: &str) -> bool {
     archive || is_temporary(name)
 }
 
-/// Returns the regular files of a folder; none if there is no such folder yet.
+/// Returns the regular files in a folder, each with its metadata; none if the folder does not exist yet.
 fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -79,7 +82,7 @@ fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, Error> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| Error::cache(folder, &error))?;
-        // A file without metadata was deleted after the folder was listed.
+        // Skip a file without metadata: someone has deleted it since the folder was listed.
         let Ok(metadata) = entry.metadata() else { continue };
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.push((name, metadata));

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
 
-/// One version of one chart in a repository.
+/// A request to pull one version of a chart from a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Request {
-    /// An `http(s)://` chart repository or an `oci://` registry path.
+    /// The address of the chart repository (`http(s)://`) or registry (`oci://`).
     pub repository: String,
     /// The name of the chart.
     pub chart: String,
-    /// The exact version.
+    /// The exact version of the chart.
     pub version: String,
 }
 
-/// Downloads charts from repositories.
+/// The interface of the store to a program that downloads charts from repositories.
 pub trait Pull: Send + Sync + 'static {
     /// Downloads the chart's archive into the empty folder `into`, and returns the path of the archive.
     ///
@@ -26,32 +26,32 @@ pub trait Pull: Send + Sync + 'static {
     fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>>;
 }
 
-/// Why a pull failed. The texts in the variants are messages of helm.
+/// Why helm could not pull a chart. The texts in the variants are messages of helm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFailure {
     /// The repository has no such chart or version.
     #[error("{0}; request one that exists")]
     NotFound(String),
-    /// The repository requires a login.
+    /// The repository refuses the pull without a login.
     #[error(
         "the repository refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder"
     )]
     Forbidden(String),
-    /// The repository did not respond, or its response is not that of a chart repository.
+    /// The repository did not respond, or did not respond as a chart repository.
     #[error("the repository cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
     Unreachable(String),
-    /// The disk of the destination is full.
+    /// The disk to which helm writes the archive is full.
     #[error("the disk is full, so helm cannot pull the chart; free some space")]
     Full,
     /// helm cannot write the archive, although the disk is not full.
     #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
     Unwritable(String),
-    /// The helm program cannot be run.
+    /// osdpl cannot run the helm program.
     #[error("helm cannot be run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
 }
 
-/// Fails every pull, for a store that takes charts only from folders.
+/// The [`Pull`] of a store that takes charts only from a folder: every pull fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPull;
 

@@ -1,8 +1,8 @@
 //! Finds the values that a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`.
 //!
-//! The templates are parsed, not rendered. If a template computes a key (`index .Values.pod.tolerations $component`),
-//! it may read any key of that map. A template of OpenStack-Helm's library counts only if a template of the chart
-//! includes it.
+//! osdpl parses the templates, and does not render them. If a template computes a key (`index .Values.pod.tolerations
+//! $component`), the template may read any key of that map. A template of OpenStack-Helm's library counts only if a
+//! template of the chart includes it.
 
 mod token;
 
@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use token::Token;
 
-/// The templates of OpenStack-Helm's library. They read the values of the chart that contains the library. The
-/// templates of other dependencies read the values of the dependency.
+/// The folder of the templates of OpenStack-Helm's library. These templates read the values of the chart that contains
+/// the library. The templates of any other dependency read the values of that dependency.
 const LIBRARY: &str = "charts/helm-toolkit/templates/";
 
-/// The paths that templates read; `true` if they may read any key below the path as well.
+/// The paths in the values that templates read; `true` if the templates may also read any key below the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths that the templates of a chart read. Templates in its `values.yaml` count as well, because the
-/// chart evaluates them.
+/// Returns the paths that the templates of a chart read. The result includes the templates in its `values.yaml`,
+/// because the chart renders them.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -26,7 +26,7 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // The values below the name of a dependency belong to that dependency, so its templates may read any of them.
+        // The values below the name of a dependency belong to that dependency, whose templates may read all of them.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
@@ -78,8 +78,8 @@ impl Chart {
         let mut known = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
-            // A template may include another one whose name it gets as an argument. So every text that is the name of a
-            // template counts as an include of that template.
+            // A template may get the name of another template as an argument, and include that template. So every
+            // string that is the name of a template counts as an include of that template.
             let texts = actions
                 .iter()
                 .flatten()
@@ -103,7 +103,7 @@ fn first(action: &[Token]) -> &str {
     }
 }
 
-/// Adds the paths that one file or template reads.
+/// Adds the paths in the values that one file or named template reads.
 fn scan(actions: Actions, reads: &mut Reads) {
     let mut aliases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for action in actions {
@@ -129,12 +129,12 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether the path is meant for users. Keys with a leading underscore are internal to the templates.
+/// Whether the path is for users to set. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
 
-/// Returns the path in the values that a token stands for.
+/// Returns the path in the values that a token of an action refers to, directly or through an alias.
 fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
     let Token::Field(variable, keys) = token else { return None };
     if let Some(position) = keys.iter().position(|key| key == "Values") {
@@ -143,8 +143,8 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// Returns the path of an alias, `$x := .Values.a.b` with or without `| default dict`. The action itself does not read
-/// the path yet.
+/// Returns the path to which an action sets an alias, as in `$x := .Values.a.b`, with or without `| default dict`. This
+/// action itself does not read the path yet.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);
@@ -156,7 +156,8 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
     paths.iter().flatten().next().filter(|_| is_alias).cloned()
 }
 
-/// Returns the path that one token of an action reads, and whether the action may read any key below the path.
+/// Returns the path that the token at `position` of an action reads, and whether the action may read any key below the
+/// path.
 fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;
     let head = match action[..position].iter().rev().find(|token| !is_bracket(token)) {
@@ -164,7 +165,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // These functions do not read the key at the path: they set it, remove it, or omit it from a copy.
+        // These functions do not read the value at the path: they set it, remove it, or omit it from a copy of the map.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();
@@ -184,8 +185,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
     }
 }
 
-/// Returns the keys of the function `dig "a" "b" default`, whose last argument is a map, from the tokens before this
-/// map.
+/// Returns the keys of a call `dig "a" "b" default map`, from the tokens before the map.
 fn dig_keys(before: &[Token]) -> Vec<String> {
     let dig = before.iter().rposition(|token| *token == Token::Word("dig".into()));
     let Some(rest) = dig.map(|dig| &before[dig + 1..]).filter(|rest| !rest.contains(&Token::Pipe)) else {

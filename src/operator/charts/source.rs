@@ -1,13 +1,13 @@
-//! Where the store takes charts from: a folder or a repository.
+//! Parses the source of charts: a folder or a repository.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The repository that OpenStack-Helm publishes to.
+/// The address of the repository to which OpenStack-Helm publishes its charts.
 pub const UPSTREAM: &str = "https://tarballs.opendev.org/openstack/openstack-helm";
 
-/// Where the store takes charts from.
+/// The folder or the repository from which the store takes charts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A folder of the user with archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
@@ -22,10 +22,10 @@ pub enum Source {
 /// Why a text is not a source of charts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
-    /// The text is empty.
+    /// The text that names the source is empty.
     #[error("charts: the source of charts is empty; name a folder or a repository such as {UPSTREAM}")]
     Empty,
-    /// The scheme is not supported.
+    /// osdpl does not support the scheme of the address.
     #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
     /// The address contains a user name or password.
@@ -33,7 +33,7 @@ pub enum InvalidSource {
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]
     Credentials {
-        /// The host of the address. The rest of the address is secret.
+        /// The host of the address. The rest of the address is secret, so the message does not contain it.
         host: String,
     },
     /// The address has a query, a fragment or invalid characters.

@@ -1,4 +1,4 @@
-//! Provides charts: from memory, from the folder, from the cache, or by a pull.
+//! The chart store, which takes charts from its memory, from the user's folder, from the cache, or from a repository.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,11 +17,12 @@ use super::lock::Lock;
 use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 
-/// How long the error of a failed pull is cached. Passes may request the same chart many times a second.
+/// How long the store keeps the error of a failed pull, before it pulls again. Passes may request the same chart many
+/// times a second.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The maximum number of concurrent pulls. Each loads the repository's whole index (megabytes for OpenStack-Helm) into
-/// a helm process.
+/// The maximum number of concurrent pulls. For each pull, a helm process loads the repository's whole index (megabytes
+/// for OpenStack-Helm).
 const PULLS: usize = 3;
 
 /// Provides charts by name and version. Clones share their state.
@@ -49,8 +50,8 @@ struct ChartState {
 }
 
 impl Store {
-    /// Creates a store that keeps its files in `cache` and takes charts from `source`, pinned by `lock`. The folder is
-    /// created when needed.
+    /// Creates a store that keeps its files in the folder `cache` and takes charts from `source`, in the versions of
+    /// `lock`. The store creates the folder when it is needed.
     pub fn new(cache: impl AsRef<Path>, source: Source, lock: Lock, pull: Arc<dyn Pull>) -> Self {
         // helm runs in another working directory, so the paths of archives must be absolute.
         let cache = std::path::absolute(cache.as_ref()).unwrap_or_else(|_| cache.as_ref().to_owned());
@@ -58,7 +59,8 @@ impl Store {
         Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
-    /// Returns the same store with empty memory, which caches the error of a failed pull for `retry`.
+    /// Returns a store with the same files and source, but with an empty memory. The returned store keeps the error of
+    /// a failed pull for `retry`.
     #[cfg(test)]
     #[must_use]
     pub(super) fn with_retry(self, retry: Duration) -> Self {
@@ -79,24 +81,25 @@ impl Store {
     /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
     /// names.
     ///
-    /// Only archives older than an hour are removed, because another process may just have written one for its helm.
-    /// The caller must prune before it obtains any chart.
+    /// This function removes only archives older than an hour, because another process may just have written an archive
+    /// for its helm. The caller must prune before it obtains any chart.
     ///
     /// # Errors
-    /// If the cache cannot be read. Then nothing is removed.
+    /// If the cache cannot be read. Then this function removes nothing.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
         let ChartFiles { cache, lock } = self.shared.files.as_ref();
         cache.prune(lock, STALE_AGE)
     }
 
-    /// Returns the verified chart.
+    /// Returns the requested chart, after verifying its content.
     ///
-    /// An unchanged chart is returned from memory. If the memory has none, the store reads it from the folder, or from
-    /// the cache, or pulls it from the repository, which takes as long as the network needs. The failure of one chart
-    /// does not affect other charts.
+    /// The store returns an unchanged chart from its memory. If the memory has none, the store reads the chart from the
+    /// folder or from the cache, or pulls it from the repository, which takes as long as the network needs. The failure
+    /// of one chart does not affect other charts.
     ///
     /// # Errors
-    /// Why the chart cannot be provided. The error of a failed pull is cached for half a minute.
+    /// The error says why the store cannot provide the chart. The store keeps the error of a failed pull for half a
+    /// minute.
     pub async fn obtain(&self, wanted: &ChartRequest) -> Result<Chart, Error> {
         wanted.check()?;
         let state = self.chart_state(wanted);
@@ -135,12 +138,13 @@ impl Store {
     }
 
     fn chart_state(&self, wanted: &ChartRequest) -> Arc<tokio::sync::Mutex<ChartState>> {
-        // A poisoned lock is harmless: no code that holds it can panic while the map is inconsistent.
+        // Ignore a poisoned lock: no code that holds the lock can panic while the map is inconsistent.
         let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chart_states.entry(wanted.clone()).or_default())
     }
 
-    /// Returns the request to the repository; `None` if the chart comes from a folder.
+    /// Returns the request with which the store pulls the chart from a repository; `None` if the store takes the chart
+    /// from a folder.
     ///
     /// # Errors
     /// If neither the request nor the lock has a version.

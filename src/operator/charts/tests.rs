@@ -24,7 +24,7 @@ use super::{Chart, ChartRequest, Error, Lock, Source, Store};
 
 const CHART_YAML: &str = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: 29.0.0\n";
 
-/// A temporary folder of charts and a temporary cache.
+/// A temporary folder of charts, and a temporary folder for the cache of the store.
 struct Fixture {
     folder: TempDir,
     cache: TempDir,
@@ -58,7 +58,7 @@ impl Fixture {
         Store::new(self.cache.path(), Source::Folder(self.folder.path().to_owned()), lock, Arc::new(NoPull))
     }
 
-    /// Returns the message of an error with placeholders for the paths of the folders.
+    /// Returns the message of an error, with placeholders instead of the paths of the fixture's folders.
     fn message(&self, error: &Error) -> String {
         let folder = self.folder.path().canonicalize().unwrap().display().to_string();
         let cache = self.cache.path().display().to_string();
@@ -70,7 +70,7 @@ async fn demo(store: &Store) -> Result<Chart, Error> {
     store.obtain(&ChartRequest::locked("demo")).await
 }
 
-/// Returns an archive of regular files.
+/// Returns a `.tgz` that contains these files.
 fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = Tarball::new();
     for (path, content) in files {
@@ -79,13 +79,13 @@ fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// Returns a minimal chart in the given version, with one value.
+/// Returns the archive of a minimal chart in the given version, with one default value.
 fn chart(version: &str, value: &str) -> Vec<u8> {
     let chart_yaml = CHART_YAML.replace("1.0.0", version);
     tgz(&[("demo/Chart.yaml", &chart_yaml), ("demo/values.yaml", &format!("key: {value}\n"))])
 }
 
-/// Writes arbitrary tar entries, including malicious ones.
+/// A writer of chart archives that accepts every tar entry, including malicious entries.
 struct Tarball(tar::Builder<GzEncoder<Vec<u8>>>);
 
 impl Tarball {
@@ -133,10 +133,10 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// Prepares the files of a fixture.
+/// A function that writes the files of a fixture.
 type Setup = fn(&Fixture);
 
-/// Ends a chain of setup calls, because a [`Setup`] returns nothing.
+/// Ends a chain of calls on a fixture, because a [`Setup`] returns nothing.
 fn done(_: &Fixture) {}
 
 /// Returns the `Chart.yaml` of a chart that depends on a library.

@@ -19,11 +19,13 @@ type Name = (String, String);
 #[derive(Default)]
 struct State {
     additions: BTreeMap<Name, Addition>,
-    /// The names that the API server has sent so far for the list that is in progress.
+    /// The names of the additions that the watch has received so far of a list that is not complete yet.
     listed: BTreeSet<Name>,
-    /// Whether the first list was complete, or the API server forbade it. Passes wait until then.
+    /// Whether the watch has completed its first list, or the API server forbade the list. Passes wait until this is
+    /// `true`.
     is_known: bool,
-    /// The message with which the API server forbade the list; `None` once a list was complete.
+    /// The message with which the API server forbade the list; `None` if it did not, or after the watch has completed a
+    /// list.
     forbidden: Option<String>,
 }
 
@@ -53,13 +55,13 @@ impl Additions {
 }
 
 impl Additions {
-    /// Waits until the first list of additions was complete, or the API server forbade it.
+    /// Waits until the watch has completed its first list of additions, or the API server has forbidden the list.
     pub(super) async fn wait_until_known(&self) {
         // Waiting can't fail: the sender lives as long as the watch's task, and that task as long as `self`.
         let _ = self.is_known.clone().wait_for(|is_known| *is_known).await;
     }
 
-    /// Returns the additions in a namespace; `None` until they were listed or the API server forbade the list.
+    /// Returns the additions in a namespace; `None` as long as [`Self::wait_until_known`] would wait.
     pub(super) fn of_namespace(&self, namespace: &str) -> Option<Vec<Addition>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let in_namespace = state.additions.iter().filter(|((other, _), _)| other == namespace);
@@ -73,7 +75,7 @@ impl Additions {
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether the known additions changed, which triggers a pass.
+    /// Updates the known additions with an event of the watch; returns whether the event must trigger a pass.
     fn apply(&mut self, event: Result<watcher::Event<ConfigMap>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Init) => {
@@ -95,9 +97,9 @@ impl State {
             Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
             Err(error) => {
                 tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue; retrying");
-                // Passes wait for the additions. Only a forbidden list ends this wait. After any other error, passes
-                // wait on while the watch retries: a pass without the additions would remove their values from
-                // releases.
+                // Passes wait for the additions. Of all errors, only a forbidden list ends this wait. After any other
+                // error, passes wait until a retry of the watch succeeds: a pass without the additions would remove
+                // their values from releases.
                 let is_first = is_forbidden(&error) && !self.is_known;
                 if is_first {
                     (self.is_known, self.forbidden) = (true, Some(error.to_string()));
@@ -121,7 +123,7 @@ fn name(map: &ConfigMap) -> Name {
     (map.namespace().unwrap_or_default(), map.name_any())
 }
 
-/// Returns the addition in a `ConfigMap`.
+/// Returns the addition that a `ConfigMap` contains: the `ConfigMap`'s data, and its name as the source.
 pub fn read_addition(map: &ConfigMap) -> Addition {
     let (namespace, name) = name(map);
     Addition { source: format!("ConfigMap {namespace}/{name}"), data: map.data.clone().unwrap_or_default() }
@@ -157,7 +159,10 @@ mod tests {
         assert!(!state.apply(Ok(watcher::Event::Init)));
         assert!(state.apply(Ok(watcher::Event::InitApply(map("a", "1")))));
         assert!(state.apply(Ok(watcher::Event::InitDone)), "the first complete list triggers a pass");
-        assert!(!state.apply(Ok(watcher::Event::Apply(map("a", "1")))), "the content of the addition is the same");
+        assert!(
+            !state.apply(Ok(watcher::Event::Apply(map("a", "1")))),
+            "an event with the same content triggers no pass"
+        );
         assert!(state.apply(Ok(watcher::Event::Apply(map("a", "2")))));
         assert!(state.apply(Ok(watcher::Event::Apply(map("b", "1")))));
         for event in [watcher::Event::Init, watcher::Event::InitApply(map("b", "1"))] {
@@ -178,7 +183,7 @@ mod tests {
     fn interrupted_watch_keeps_the_additions() {
         let mut state = State::default();
         assert!(!state.apply(Err(watcher::Error::NoResourceVersion)));
-        assert!(!state.is_known, "the watch retries after this error, so the list may still arrive");
+        assert!(!state.is_known, "passes keep waiting after this error, because the watch retries");
         state.apply(Ok(watcher::Event::Init));
         state.apply(Ok(watcher::Event::InitApply(map("a", "1"))));
         state.apply(Ok(watcher::Event::InitDone));

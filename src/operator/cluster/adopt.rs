@@ -1,4 +1,4 @@
-//! Writes osdpl's labels on release records: adoption sets them, unmanage removes them.
+//! Writes osdpl's labels on helm's release records: an adoption sets the labels, and unmanaging a release removes them.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,14 @@ const LABEL_PREFIX: &str = "osdpl.dev/";
 /// mark every object.
 const MAX_CHECKED: usize = 4;
 
-/// The kinds of objects that are checked for marks of another controller, in this order.
+/// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
 ///
-/// Objects of these kinds belong to one release only.
+/// An object of these kinds belongs to one release only.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Returns which other controller, such as Flux, manages the release with these objects, and what to do about it.
+    /// Returns which other controller, such as Flux, manages the release with these objects, and what to do about it;
+    /// `None` if no other controller manages the release.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -54,9 +55,10 @@ impl Reader {
 }
 
 impl Cluster {
-    /// Removes our labels from all records of a release; returns the number of changed records.
+    /// Removes osdpl's labels from all records of a release; returns the number of changed records.
     ///
-    /// Old records are included, because a rollback by helm would copy their labels to the new revision.
+    /// Records of older revisions are included: if helm rolls back to such a revision, it copies the record's labels to
+    /// the new revision.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -82,7 +84,7 @@ impl Cluster {
         Ok(count)
     }
 
-    /// Sets labels on the record of a deployed revision; a label without a value is removed.
+    /// Sets labels on the record of a deployed revision; removes each label whose value is `None`.
     ///
     /// Returns `false` without a write if the revision is not the newest one or not deployed, or if someone changed the
     /// record concurrently.

@@ -24,12 +24,13 @@ struct Leftover {
 impl Cluster {
     /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
     ///
-    /// `others` are other releases of osdpl, each with a revision: an object that such a revision contains is kept. If
-    /// helm has made a newer revision since the cleanup was planned, this function does nothing.
+    /// `others` are other releases of osdpl, each with a revision: this function keeps an object that one of these
+    /// revisions contains. If helm has made a newer revision since the cleanup was planned, this function does nothing.
     ///
     /// # Errors
-    /// If a record that names objects to keep can't be read, or a request to the API server fails. Some leftovers may
-    /// be deleted then. No record is labelled as cleaned up, so that the cleanup is retried.
+    /// If a record that names objects to keep can't be read, or a request to the API server fails. By then, this
+    /// function may have deleted some leftovers. It has labelled no record as cleaned up, so that a later pass retries
+    /// the cleanup.
     pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
@@ -52,8 +53,8 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // The record is labelled as cleaned up although it can't be decoded: a retry could not decode it
-                // either.
+                // osdpl labels this record as cleaned up, too: it can't find the leftovers of the revision, because no
+                // retry could decode the record.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;
@@ -102,7 +103,7 @@ impl Cluster {
         Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
     }
 
-    /// Discovers the resource of an object's kind; `None` if the API server does not serve the kind, so that no such
+    /// Returns the API resource for an object's kind; `None` if the API server does not serve the kind, so that no such
     /// object can exist.
     async fn resource_of(&self, object: &Object) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
@@ -115,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes the leftovers that no other release contains, and returns them.
+    /// Deletes the leftovers that no revision in `others` contains, and returns the deleted objects.
     ///
     /// A failed deletion does not stop the deletion of the remaining leftovers; the last error is returned.
     async fn delete_leftovers(

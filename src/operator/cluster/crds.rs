@@ -20,7 +20,8 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs of an uninstalled release that has the same name as this one, in another namespace.
+    /// Returns the CRDs that uninstalled releases left behind and that belong to a release with the name of `key` in
+    /// another namespace.
     ///
     /// # Errors
     /// If a request to the API server fails.

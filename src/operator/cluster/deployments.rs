@@ -1,4 +1,4 @@
-//! Writes to `OpenStackDeployment`s: finalizer, annotations and status, and the events about them.
+//! Writes the finalizer, the annotations and the status of `OpenStackDeployment`s, and records events about them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
     }
 
-    /// Adds our finalizer to the resource (`present`) or removes it, if necessary.
+    /// Adds osdpl's finalizer to the resource, or removes it if `present` is `false`.
     ///
     /// # Errors
     /// If the request to the API server fails, for example because someone else changed the resource concurrently.
@@ -40,7 +40,7 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations on the resource; an annotation without a value is removed.
+    /// Sets annotations on the resource; removes each annotation whose value is `None`.
     ///
     /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
     /// annotations, and it triggers a pass, which decides anew.

@@ -11,15 +11,15 @@ use serde_json::json;
 use super::{Cluster, Error, ErrorContext};
 use osdpl_core::rollout::{Eviction, Strategy};
 
-/// The field manager with which osdpl sets the update strategy of `DaemonSet`s, and nothing else.
+/// The field manager that osdpl uses only to set the update strategy of `DaemonSet`s.
 ///
-/// `values/drift.yaml` names it as a tolerated writer, so that the strategy does not count as drift.
+/// `values/drift.yaml` lists this field manager as a tolerated writer, so that the strategy does not count as drift.
 const MANAGER: &str = "osdpl-rollout";
 
 /// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// The result of an eviction.
+/// The API server's answer to the request to evict a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResult {
     /// The pod is being deleted, or does not exist any more.
@@ -36,7 +36,8 @@ impl Cluster {
     pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
         let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);
-        // kube's own `evict` serializes the preconditions under a name that the API server does not know.
+        // kube's `evict` method sends the preconditions in a field that the API server does not know, so osdpl makes
+        // the request itself.
         let preconditions = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
         let body = Body {
             metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
@@ -47,7 +48,7 @@ impl Cluster {
             api.create_subresource("eviction", name, &PostParams::default(), &body).await;
         match response {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(EvictionResult::Evicted),
-            // The pod is gone, and another pod has its name by now.
+            // The pod with this uid does not exist any more, and a newer pod has the same name.
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
                 Ok(EvictionResult::Evicted)
             }
@@ -64,7 +65,7 @@ impl Cluster {
     /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
     ///
     /// # Errors
-    /// If the request to the API server fails for another reason than such a conflict.
+    /// If the request to the API server fails for another reason than a conflict with that field manager.
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);

@@ -24,7 +24,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match address {
-            // The API server refuses Endpoints with such an address.
+            // The API server refuses Endpoints with a loopback, unspecified or multicast address.
             address if address.is_loopback() || address.is_unspecified() || address.is_multicast() => {
                 Err(format!("{host} can't be reached from other hosts; give an address that pods can reach"))
             }
@@ -49,7 +49,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
 }
 
 impl Cluster {
-    /// Applies the Service of an external service.
+    /// Applies the headless Service through which pods reach an external service.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -63,7 +63,7 @@ impl Cluster {
         patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 
-    /// Applies the Endpoints of an external service.
+    /// Applies the Endpoints that contain the addresses of an external service's host.
     ///
     /// # Errors
     /// If a request to the API server fails.

@@ -61,7 +61,7 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` until they were listed or the API server forbade the list.
+    /// Returns the namespaces; `None` as long as the watch has neither completed its first list nor been forbidden.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
@@ -73,16 +73,16 @@ type Names = BTreeMap<String, bool>;
 #[derive(Default)]
 struct State {
     names: Names,
-    /// The namespaces that the API server has sent so far for the list that is in progress.
+    /// The namespaces that the watch has received so far of a list that is not complete yet.
     listed: Names,
-    /// Whether the first list was complete.
+    /// Whether the watch has completed its first list.
     is_listed: bool,
     /// Whether the API server forbade the first list.
     is_forbidden: bool,
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether the known namespaces changed, which triggers a pass.
+    /// Updates the known namespaces with an event of the watch; returns whether the event must trigger a pass.
     fn apply(&mut self, event: Result<watcher::Event<PartialObjectMeta<Namespace>>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Apply(namespace)) => insert(&mut self.names, &namespace),
@@ -95,7 +95,7 @@ impl State {
                 insert(&mut self.listed, &namespace);
                 false
             }
-            // Only a complete list shows that a namespace was deleted while the watch was interrupted.
+            // If a namespace was deleted while the watch was interrupted, only a complete list shows the deletion.
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
                 let is_first = !std::mem::replace(&mut self.is_listed, true);
@@ -114,7 +114,7 @@ impl State {
     }
 }
 
-/// Adds a namespace; returns whether the names changed.
+/// Adds a namespace to `names`; returns whether `names` changed.
 fn insert(names: &mut Names, namespace: &PartialObjectMeta<Namespace>) -> bool {
     let is_terminating = namespace.metadata.deletion_timestamp.is_some();
     names.insert(namespace.name_any(), is_terminating) != Some(is_terminating)
@@ -153,7 +153,7 @@ mod tests {
             Namespaces { all: Some(names(&["terminating", "active"])), terminating: names(&["terminating"]) };
         assert_eq!(state.namespaces(), Some(expected));
         for event in [watcher::Event::Init].into_iter().chain(listed()).chain([watcher::Event::InitDone]) {
-            assert!(!state.apply(Ok(event)), "the same list again is no change");
+            assert!(!state.apply(Ok(event)), "a list with the same namespaces triggers no pass");
         }
     }
 
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(state.namespaces(), None);
         assert!(
             !state.apply(Err(watcher::Error::NoResourceVersion)),
-            "the watch retries after this error, so the list may still arrive"
+            "passes keep waiting after this error, because the watch retries"
         );
         assert!(state.apply(forbidden()) && !state.apply(forbidden()));
         assert_eq!(state.namespaces(), Some(Namespaces::default()));

@@ -1,6 +1,6 @@
 //! Sets labels on nodes.
 //!
-//! osdpl applies its labels with a field manager of their own, so that the API server refuses to overwrite labels that
+//! osdpl applies the labels with a separate field manager, so that the API server refuses to overwrite labels that
 //! others have set.
 
 use k8s_openapi::api::core::v1::Node;

@@ -1,4 +1,4 @@
-//! The watches whose objects a pass reads: objects that the spec names, our own objects, additions, namespaces, and
+//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, additions, namespaces, and
 //! objects of Rook.
 //!
 //! Each object that the spec names has a watch on its exact name, so that the operator reads no other Secret.
@@ -35,7 +35,7 @@ pub(crate) struct ObjectWatches {
     /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
-    /// Objects without our label that have the name of an object that osdpl would create.
+    /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
     foreign: WatchedObjects,
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
@@ -45,7 +45,8 @@ pub(crate) struct ObjectWatches {
 }
 
 impl ObjectWatches {
-    /// Starts the watches that need no spec. Every change notifies `trigger`, which triggers a pass.
+    /// Starts the watches that need no spec. Every change of a watched object notifies `trigger`, which triggers a
+    /// pass.
     pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
         Self {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
@@ -60,12 +61,13 @@ impl ObjectWatches {
         }
     }
 
-    /// Waits until the first list of additions to the catalogue was complete, or the API server forbade it.
+    /// Waits until the watch has completed its first list of additions to the catalogue, or the API server has
+    /// forbidden the list.
     pub(crate) async fn wait_for_additions(&self) {
         self.additions.wait_until_known().await;
     }
 
-    /// Returns the additions in a namespace; `None` until they were listed or the API server forbade the list.
+    /// Returns the additions in a namespace; `None` as long as [`Self::wait_for_additions`] would wait.
     pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
         self.additions.of_namespace(namespace)
     }
@@ -75,12 +77,12 @@ impl ObjectWatches {
         self.additions.forbidden()
     }
 
-    /// Returns the namespaces of the cluster; an empty value until they were listed.
+    /// Returns the namespaces of the cluster; an empty value until the watch has listed the namespaces.
     pub(crate) fn namespaces(&self) -> Namespaces {
         self.namespaces.namespaces().unwrap_or_default()
     }
 
-    /// Starts and stops watches so that exactly the objects that the plan requests are watched.
+    /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);
@@ -141,10 +143,10 @@ impl ObjectWatches {
     }
 }
 
-/// Updates the state of an object with an event of its watch; returns whether it changed.
+/// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// An error counts only as long as the object was never read. Later, an error only means that the watch is interrupted,
-/// and the object as last read stays in use.
+/// An error becomes the state only if the object was never read. Later, an error only means that the watch is
+/// interrupted, and passes keep using the object that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),
@@ -175,12 +177,12 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "an error counts as long as the object was never read");
-        assert!(!update(&mut state, error()), "the same error again is no change");
+        assert!(matches!(state, ObjectState::Failed(_)), "an error becomes the state of an object that was never read");
+        assert!(!update(&mut state, error()), "a repeated error does not change the state");
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(
             !update(&mut state, error()) && !update(&mut state, Ok(Some(data))),
-            "the same data again is no change"
+            "neither an error nor the same data changes the state of an object that was read"
         );
         assert!(matches!(&state, ObjectState::Read(data) if data.contains_key("key")));
         assert!(update(&mut state, Ok(None)));

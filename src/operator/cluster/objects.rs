@@ -30,9 +30,9 @@ const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 pub(crate) enum JobCreation {
     /// osdpl created the Job.
     Created,
-    /// A Job of this name already exists; it was not changed.
+    /// A Job of this name already exists, and osdpl did not change it.
     Exists,
-    /// The `CronJob` does not exist.
+    /// osdpl created no Job, because the `CronJob` does not exist.
     NoCronJob,
 }
 
@@ -103,7 +103,8 @@ impl Cluster {
         api.patch(&object.name, &params, &Patch::Apply(body)).await.with_context(|| format!("writing {object}"))
     }
 
-    /// Creates a Job from a `CronJob`, as `kubectl create job --from` does. An existing Job of the name is not changed.
+    /// Creates a Job from a `CronJob`, as `kubectl create job --from` does. If a Job of this name exists, osdpl does
+    /// not change it.
     ///
     /// # Errors
     /// If a request to the API server fails.

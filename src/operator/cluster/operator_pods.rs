@@ -14,21 +14,22 @@ use osdpl_core::observed::Liveness;
 /// The label of the operator's own pods. The operator's chart sets it.
 const LABEL: &str = "app.kubernetes.io/name=osdpl";
 
-/// Selects pods that may still run processes.
+/// The field selector of pods that may still run processes.
 ///
-/// A finished pod, such as an evicted one, stays in the list until someone deletes it.
+/// The API server also lists a finished pod, such as an evicted one, until someone deletes it.
 const NOT_FINISHED: &str = "status.phase!=Failed,status.phase!=Succeeded";
 
 /// The operator's own pods, to check whether the process that an attempt label names is alive.
 #[derive(Clone)]
 pub struct OperatorPods {
     instance: Instance,
-    /// The pods that were not finished at the last refresh, by the form of their uid that attempt labels contain.
+    /// The uids of the pods that were not finished at the last refresh, in the form that attempt labels contain.
     tokens: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl OperatorPods {
-    /// Creates an empty list for this process; [`refresh`](Self::refresh) fills it.
+    /// Creates an `OperatorPods` that knows no pod yet; [`refresh`](Self::refresh) lists the pods. `instance` is the
+    /// identity of this process.
     pub fn new(instance: Instance) -> Self {
         Self { instance, tokens: Arc::default() }
     }
@@ -45,7 +46,7 @@ impl OperatorPods {
         Ok(())
     }
 
-    /// Returns whether the operator process with this identity is alive; an attempt label contains the identity.
+    /// Returns what is known about the operator process with the identity `instance`, which an attempt label contains.
     pub fn liveness(&self, instance: &str) -> Liveness {
         match self.instance.liveness(instance) {
             InstanceState::Own => Liveness::Us,

@@ -1,8 +1,9 @@
-//! A cache of the Secrets and `ConfigMap`s with our label, kept by one watch for each kind.
+//! Caches the Secrets and `ConfigMap`s that have osdpl's label.
 //!
-//! A cached object may be older than the stored one, but never older than our last write: the cache takes the response
-//! to a write like an event of the watch, and keeps the higher resourceVersion. If osdpl writes an object that it made
-//! from an outdated one, the API server refuses the write, and osdpl removes the object from the cache.
+//! Each of the two kinds has one watch. A cached object may be older than the object in the API server, but never older
+//! than osdpl's last write: the cache takes the response to a write like an event of the watch, and keeps the higher
+//! resourceVersion. If osdpl makes a write from an outdated object, the API server refuses the write, and osdpl removes
+//! the object from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -31,9 +32,9 @@ impl OwnedKind for ConfigMap {}
 
 struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
-    /// The names that the API server has sent so far for the list that is in progress.
+    /// The names of the objects that the watch has received so far of a list that is not complete yet.
     listed: BTreeSet<ReleaseKey>,
-    /// Whether the first list was complete, or the API server forbade it.
+    /// Whether the watch has completed its first list, or the API server forbade the list.
     is_known: bool,
 }
 
@@ -43,15 +44,15 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The cached objects of one kind with our label, and the watch that keeps them up to date.
+/// The cached objects of one kind that have osdpl's label, and the watch that updates the cache.
 pub(super) struct OwnedObjects<K> {
     cache: Arc<Mutex<Cache<K>>>,
     _watch: AbortOnDropHandle<()>,
 }
 
 impl<K: OwnedKind> OwnedObjects<K> {
-    /// Starts the watch on the objects of this kind. Every change except for our own writes notifies `trigger`, which
-    /// triggers a pass.
+    /// Starts the watch on the objects of this kind. Every change except for osdpl's own writes notifies `trigger`,
+    /// which triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
         let cache = Arc::<Mutex<Cache<K>>>::default();
         let shared = Arc::clone(&cache);
@@ -72,7 +73,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         self.cache().objects.clone()
     }
 
-    /// Caches an object that the API server returned in response to our own write.
+    /// Caches an object that the API server returned in response to osdpl's own write.
     pub(super) fn put(&self, object: K) {
         self.cache().put(object);
     }
@@ -134,7 +135,8 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
 
 /// Whether `object` has a lower resourceVersion than `than`.
 ///
-/// Kubernetes guarantees that the numbers are ordered (KEP-5504). A version that is not a number counts as newer.
+/// Kubernetes guarantees that a newer version of an object has a higher number (KEP-5504). If a resourceVersion is not
+/// a number, the result is `false`.
 pub(crate) fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
     let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
     version(object).zip(version(than)).is_some_and(|(one, other)| one < other)
@@ -168,7 +170,7 @@ mod tests {
             assert!(!cache.apply(Ok(outdated)));
             assert_eq!(version(&cache).as_deref(), Some("9"));
         }
-        assert!(!cache.apply(Ok(watcher::Event::Apply(secret(9)))), "the event of our own write triggers no pass");
+        assert!(!cache.apply(Ok(watcher::Event::Apply(secret(9)))), "the event of osdpl's own write triggers no pass");
         assert!(cache.apply(Ok(watcher::Event::Apply(secret(10)))));
         assert!(cache.apply(Ok(watcher::Event::Delete(secret(11)))));
         assert_eq!(version(&cache), None);
@@ -193,7 +195,7 @@ mod tests {
         let mut cache = Cache::<Secret>::default();
         assert!(
             !cache.apply(Err(watcher::Error::NoResourceVersion)) && !cache.is_known,
-            "the watch retries after this error, so the list may still arrive"
+            "passes keep waiting after this error, because the watch retries"
         );
         assert!(cache.apply(forbidden()) && cache.is_known);
         assert!(!cache.apply(forbidden()), "a repeated refusal triggers no second pass");

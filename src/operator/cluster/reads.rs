@@ -61,8 +61,8 @@ impl Reader {
             }
             Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // If the read fails, the node counts as missing. Then the plan keeps its name in the annotation that lists
-            // the nodes to forget, and a later pass reads again.
+            // If the read fails, the node counts as missing. Then the plan keeps the node's name in the annotation that
+            // lists the nodes to forget, and a later pass reads again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -74,8 +74,8 @@ impl Reader {
 
     /// Returns the networks that Services get their addresses from.
     ///
-    /// `ServiceCIDR` objects contain them (Kubernetes 1.33 and newer). If the cluster has no such object, or osdpl may
-    /// not list them, the only known addresses are those of the API server's own Service.
+    /// `ServiceCIDR` objects contain these networks (Kubernetes 1.33 and newer). If the cluster has no such object, or
+    /// osdpl may not list them, the only known addresses are those of the API server's own Service.
     ///
     /// # Errors
     /// If the API server cannot be reached, or refuses both reads.
@@ -178,13 +178,16 @@ impl Reader {
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
         let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        // Leave out objects that are already being deleted: finalizers of other controllers may keep them for long.
+        // Leave out objects that are already being deleted. Finalizers of other controllers may keep such an object for
+        // long, and the plan need not delete it again.
         let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
         Ok(left.map(object_id).collect())
     }
 
-    /// Lists the volume claims of a release. Claims of `StatefulSets` have upstream's labels; claims of a chart's
-    /// templates often have only helm's annotations.
+    /// Lists the volume claims of a release.
+    ///
+    /// Claims of `StatefulSets` have upstream's label with the release's name. Claims in a chart's templates often have
+    /// only helm's annotations.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

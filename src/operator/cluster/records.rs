@@ -16,7 +16,7 @@ use osdpl_values::Values;
 /// The content of a record, or the reason why it can't be decoded.
 pub(super) type Decoded<T> = Result<T, String>;
 
-/// Returns the name of the record of a revision.
+/// Returns the name of the Secret in which helm stores the record of a revision.
 pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
     format!("sh.helm.release.v1.{}.v{revision}", key.name)
 }
@@ -59,7 +59,7 @@ impl Reader {
         Ok(records.items.iter().filter_map(|record| read(record.labels())).max())
     }
 
-    /// Returns the values of a revision.
+    /// Returns the values in the record of a revision.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -68,7 +68,7 @@ impl Reader {
         self.read_existing_record(key, revision, values).await
     }
 
-    /// Returns the values and chart of a revision, and its objects.
+    /// Returns the values, the chart and the objects in the record of a revision.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -81,7 +81,8 @@ impl Reader {
         self.read_existing_record(key, revision, source).await
     }
 
-    /// Returns the values and chart of a revision, and the manifests of its objects, which may contain secrets.
+    /// Returns the values and the chart in the record of a revision, and the manifests of its objects, which may
+    /// contain secrets.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -94,7 +95,7 @@ impl Reader {
         self.read_existing_record(key, revision, contents).await
     }
 
-    /// Returns the objects of a revision; `None` if it has no record.
+    /// Returns the objects in the record of a revision; `None` if the revision has no record.
     ///
     /// # Errors
     /// If a request to the API server fails.

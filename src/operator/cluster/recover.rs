@@ -45,7 +45,8 @@ impl Cluster {
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
-                // The objects of pre-install hooks are not deleted: the next install adopts them by server-side apply.
+                // osdpl keeps the objects of pre-install hooks, because they may contain data, such as keys. With
+                // server-side apply, the next install accepts existing objects.
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };

@@ -1,6 +1,6 @@
 //! Writes objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
 //!
-//! osdpl never deletes such an object, because data and keys depend on it.
+//! osdpl never deletes one of these objects, because data and keys depend on it.
 
 mod watch;
 
@@ -21,7 +21,7 @@ pub(super) fn rook_resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural)
 }
 
-/// Returns the API server's message about an object of Rook, with the remedy if Rook is not installed.
+/// Describes why the API server refused a request for an object of Rook, with the remedy if Rook is not installed.
 pub(super) fn describe_refusal(object: &str, status: &Status) -> String {
     if status.code == 404 {
         return format!(
@@ -76,7 +76,7 @@ impl Cluster {
         }
     }
 
-    /// Removes the Keystone settings that osdpl applied from a `CephObjectStore`.
+    /// Removes from a `CephObjectStore` the Keystone settings that osdpl has applied to it.
     ///
     /// # Errors
     /// If a request to the API server fails.

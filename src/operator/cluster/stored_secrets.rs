@@ -1,7 +1,7 @@
 //! Reads the secrets that the cluster already holds when the operator starts.
 //!
-//! The scrubber must know them before the first pass. The tasks read logs of failing Jobs at once, and a pass learns no
-//! secrets while the spec is refused or the resource is being deleted.
+//! The scrubber must know these secrets before the first pass: the tasks read logs of failing Jobs at once, and a pass
+//! learns no secrets while the spec is refused or the resource is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the contents of our own Secrets, and of the Secrets that specs name.
+/// Returns the contents of the Secrets that osdpl wrote, and of the Secrets that the specs of `OpenStackDeployment`s
+/// name.
 ///
 /// # Errors
 /// If a request to the API server fails.
@@ -48,7 +49,7 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
     Ok(found)
 }
 
-/// Returns the listed resources; none if their CRD does not exist yet.
+/// Returns the listed `OpenStackDeployment`s; none if their CRD does not exist yet.
 fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
     match listed {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
@@ -56,10 +57,10 @@ fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<Dyn
     }
 }
 
-/// Returns the secret contents of one of our Secrets.
+/// Returns the secret contents of a Secret that osdpl wrote.
 ///
-/// Of an object gateway's Keystone settings only the password is secret. The other settings are common words, which
-/// must stay readable in logs.
+/// Of the Keystone settings of an object gateway, only the password is secret. The other settings are common words,
+/// which must stay readable in logs.
 fn own_contents(secret: &Secret) -> Vec<String> {
     let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
@@ -67,8 +68,8 @@ fn own_contents(secret: &Secret) -> Vec<String> {
 
 /// Returns the contents of a Secret that a spec names.
 ///
-/// These are the contents of the keys that the spec names and of `values.yaml`, the default key for values. If the
-/// Secret has no such key, the contents of all keys are returned.
+/// The result contains the contents of the keys that the spec names and of `values.yaml`, the default key for values.
+/// If the Secret has none of these keys, the result contains the contents of all keys.
 fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
     let all: Vec<_> = entries(secret).collect();
     let is_named = |key: &str| key == "values.yaml" || spec_texts.contains(key);
@@ -95,7 +96,7 @@ fn spec_texts(spec: &Value) -> BTreeSet<String> {
     collect_secret_scalars(&spec).into_iter().map(Into::into).collect()
 }
 
-/// Returns the keys and texts of a Secret.
+/// Returns the keys of a Secret whose content is UTF-8, each with its content.
 fn entries(secret: &Secret) -> impl Iterator<Item = (String, String)> {
     let data = secret.data.iter().flatten();
     data.filter_map(|(key, bytes)| Some((key.clone(), String::from_utf8(bytes.0.clone()).ok()?)))
@@ -126,7 +127,11 @@ mod tests {
         assert!(texts.contains("mine") && texts.contains("pw") && texts.contains("more"), "{texts:?}");
         assert!(!texts.contains("monitors"), "{texts:?}");
         let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
-        assert_eq!(named_contents(&mine, &texts), ["hunter2"], "the spec does not name the key `user`");
+        assert_eq!(
+            named_contents(&mine, &texts),
+            ["hunter2"],
+            "the content of a key that the spec does not name is no secret"
+        );
         let more =
             secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
         let more = named_contents(&more, &texts);
@@ -135,7 +140,7 @@ mod tests {
         assert_eq!(
             named_contents(&other, &texts),
             ["hunter4"],
-            "the spec names no key, but the catalogue may define a default"
+            "if the spec names no key of the Secret, all contents are secret: the catalogue may define a default key"
         );
     }
 
@@ -172,10 +177,7 @@ mod tests {
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
         assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(
-            if_defined(Err(refused(403))).is_err(),
-            "if the API server forbids the list request, there may still be resources"
-        );
+        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list is an error, because there may be resources");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Starts watches whose events are cached, and interprets their errors.
+//! Starts watches whose events the operator caches, and detects when the API server forbids a watch.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Passes all events of a watch to `apply` until the handle is dropped.
+/// Passes all events of a watch to `apply` until the returned handle is dropped.
 ///
-/// If `apply` returns `true`, because the event changed something, `trigger` is notified, which triggers a pass.
+/// If `apply` returns `true`, because the event changed something, this function notifies `trigger`, which triggers a
+/// pass.
 pub(super) fn spawn_watch<E: Send + 'static>(
     events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
     trigger: Arc<Notify>,
@@ -24,8 +25,9 @@ pub(super) fn spawn_watch<E: Send + 'static>(
     AbortOnDropHandle::new(tokio::spawn(watch))
 }
 
-/// Whether the error says that the operator lacks the permission for the watch. After all other errors callers wait for
-/// the next attempt.
+/// Whether the error says that the operator lacks the permission for the watch.
+///
+/// After any other error, callers wait for the watch's next attempt.
 pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
     match error {

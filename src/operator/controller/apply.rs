@@ -1,7 +1,7 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! Within the passes of a cloud nothing else writes, except for helm, the report (`publish`, and `pass_failures` after
-//! a failed pass) and the hosts task; maintenance and the command line write on their own.
+//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the hosts
+//! task write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -25,7 +25,7 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The result of applying a plan: what the report and the next pass must know.
+/// The result of executing a plan's actions, for the report and the next pass.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
@@ -36,11 +36,11 @@ pub(super) struct Outcome {
     pub(super) requeue: bool,
     /// Whether the status must not be written from this plan, because the plan counts on an eviction that was refused.
     pub(super) skip_report: bool,
-    /// The error of each namespace that could not be created. An action that needs such a namespace fails with its
-    /// error.
+    /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
+    /// namespace's error.
     failed_namespaces: BTreeMap<String, String>,
-    /// The error of each release whose CRDs could not be written. The release is not upgraded, and its status contains
-    /// the error.
+    /// The error of each release whose CRDs could not be written. This pass does not upgrade the release, and the
+    /// status contains the error.
     failed_crds: BTreeMap<ReleaseKey, String>,
 }
 
@@ -58,7 +58,7 @@ impl Outcome {
 
     /// Writes a CRD that a release needs, unless the release's namespace could not be created.
     ///
-    /// An error is kept in `failed_crds`, so that this pass does not upgrade the release.
+    /// This function keeps an error in `failed_crds`, so that this pass does not upgrade the release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -80,8 +80,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Every other failed action is kept as refused: the status reports
-    /// the action, and later passes retry it.
+    /// If an action fails that later actions require. Any other failed action counts as refused: the status reports the
+    /// action, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -99,8 +99,8 @@ impl Context {
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
                 ActionResult::Done => {
                     memory.kept.refused.remove(&planned.action.id());
-                    // `finalize` has already recorded the events of this action, because the resource may be gone once
-                    // its finalizer is removed.
+                    // Record no events of the action `RemoveFinalizer`: `finalize` has already recorded them, because
+                    // the resource may be gone after its finalizer is removed.
                     if !matches!(planned.action, Action::RemoveFinalizer) {
                         self.cluster.record_events(deployment, planned.events.clone()).await;
                     }
@@ -194,7 +194,8 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // Nothing was written, because someone changed the resource concurrently. That change triggers a pass.
+            // osdpl has not written the annotations, because someone changed the resource concurrently. That change
+            // triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -250,7 +251,7 @@ impl Context {
         }
     }
 
-    /// Removes our finalizer from the resource, and forgets the cloud: its failures, metrics and maintenance settings.
+    /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -372,8 +373,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once: this action changes what that pass decides, but no watch triggers the
-/// pass.
+/// Whether the next pass must follow at once, because the action changes what that pass decides and no watch triggers
+/// the pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

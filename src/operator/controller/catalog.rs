@@ -22,9 +22,9 @@ pub struct CatalogHandle {
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
     current: Mutex<Current>,
-    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. It is kept because
-    /// building a catalogue takes a while and the webhook validates every request. After a restart, the operator builds
-    /// it again.
+    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
+    /// this catalogue because building one takes a while and the webhook validates every request. After a restart, the
+    /// operator builds it again.
     validation: Mutex<Option<Validation>>,
 }
 
@@ -43,13 +43,13 @@ struct Current {
     unknown: Option<Finding>,
 }
 
-/// What is known about earlier content of additions.
+/// The earlier content of additions, as far as this operator process has read it.
 #[derive(Clone, PartialEq)]
 struct Previous {
     /// The last valid content of each addition.
     valid: Vec<Addition>,
-    /// The sources of the additions that have been invalid ever since the operator started; `None` until additions were
-    /// listed for the first time, when every invalid addition counts as one of these.
+    /// The sources of the additions that have been invalid ever since the operator started. `None` before the first
+    /// list of additions: each addition that is invalid in that list counts as invalid ever since.
     never_valid: Option<BTreeSet<String>>,
 }
 
@@ -88,13 +88,13 @@ impl CatalogHandle {
         Arc::clone(&self.current().catalog)
     }
 
-    /// Returns the findings about additions.
+    /// Returns the findings about the additions in the catalogue of passes.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let current = self.current();
         current.unknown.iter().chain(&current.findings).cloned().collect()
     }
 
-    /// Sets the reason why additions can't be listed; `None` clears it.
+    /// Sets the reason why the operator can't list additions; `None` if it can.
     fn set_unknown(&self, reason: Option<&str>) {
         self.current().unknown = reason.map(unknown_additions);
     }
@@ -107,7 +107,7 @@ impl CatalogHandle {
         self.validation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the catalogue that a pass would use with these additions, and the findings about them.
+    /// Returns the catalogue that a pass would use with these additions, and the findings about these additions.
     ///
     /// `forbidden` is the reason why additions can't be listed, if they can't.
     pub(super) async fn extended_with(
@@ -137,7 +137,7 @@ impl CatalogHandle {
         (catalog, findings)
     }
 
-    /// Builds the catalogue on a separate thread, because the build takes a while.
+    /// Builds the catalogue on a separate thread, because the build would block other tasks for a while.
     async fn build(&self, additions: &[Addition], previous: &Previous) -> Built {
         let (folder, own) = (self.folder.clone(), Arc::clone(&self.own));
         let (additions, previous) = (additions.to_vec(), previous.clone());
@@ -145,7 +145,7 @@ impl CatalogHandle {
         built.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     }
 
-    /// Updates the catalogue of passes; returns whether the additions have changed.
+    /// Updates the catalogue of passes to these additions; returns whether the additions have changed.
     async fn update(&self, additions: Vec<Addition>) -> bool {
         let previous = {
             let mut current = self.current();
@@ -175,7 +175,7 @@ struct Built {
     findings: Vec<Finding>,
 }
 
-/// Builds the catalogue with additions, and with the last valid content of those that are invalid.
+/// Builds the catalogue with additions. An invalid addition takes part with its last valid content, if that is known.
 fn build(folder: Option<&Path>, own: &Arc<Catalog>, additions: &[Addition], previous: &Previous) -> Built {
     let without_additions =
         |findings| Built { catalog: Arc::clone(own), valid: Vec::new(), never_valid: BTreeSet::new(), findings };
@@ -254,7 +254,8 @@ impl Context {
         self.catalog.catalog()
     }
 
-    /// Updates the catalogue with the additions in the resource's namespace; returns `false` before they are listed.
+    /// Updates the catalogue with the additions in the resource's namespace; returns `false` if the watch has not
+    /// listed the additions yet.
     pub(super) async fn update_catalog(&self, namespace: &str, memory: &mut Memory) -> bool {
         let Some(additions) = self.inputs.additions(namespace) else { return false };
         let forbidden = self.inputs.additions_forbidden();

@@ -12,14 +12,15 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 
 impl Context {
-    /// Tells the controller of maintenances that there is no cloud any more.
+    /// Tells the controller of `NodeMaintenance` resources that there is no cloud any more.
     ///
     /// The operator calls this after it has removed the finalizer. Until then, the settings of the last plan apply.
     pub(super) fn clear_maintenance_setting(&self) {
         self.set_maintenance_setting(CloudSettings::none());
     }
 
-    /// Stores the settings of a plan, and notifies the controller of maintenances if they differ from the last ones.
+    /// Stores the settings of a plan, and notifies the controller of `NodeMaintenance` resources if the settings have
+    /// changed.
     pub(super) fn set_maintenance_setting(&self, setting: CloudSettings) {
         self.setting.send_if_modified(|known| {
             let different = known.as_deref() != Some(&setting);
@@ -30,7 +31,8 @@ impl Context {
         });
     }
 
-    /// Returns the cloud's settings from the last plan; `None` if there may be a cloud, but no plan yet.
+    /// Returns the cloud's settings from the last plan, or settings that say that there is no cloud; `None` if there
+    /// may be a cloud, but no plan yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed =

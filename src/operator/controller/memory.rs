@@ -15,16 +15,17 @@ use osdpl_decide::{Kept, Read, Responses};
 #[derive(Default)]
 pub(super) struct Memory {
     /// The helm operations that failed and that no later operation of the release has repaired, for the backoff and the
-    /// status. They are kept because helm's records contain neither failed uninstalls nor the causes of failures. After
-    /// a restart, osdpl retries at once and begins the backoff anew.
+    /// status. osdpl keeps these failures because helm's records contain neither failed uninstalls nor the causes of
+    /// failures. After a restart, osdpl retries at once and begins the backoff anew.
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
     /// The repairs of drift, to limit their rate. After a restart, osdpl may repair a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The finished helm processes whose results the watch on records has not reported yet. They are kept because a
-    /// plan that is made from the older records would run helm again. After a restart, the watch lists all records.
+    /// The finished helm processes whose results the watch on records has not reported yet. osdpl keeps these results
+    /// because a plan that is made from the older records would run helm again. After a restart, the watch lists all
+    /// records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// The outcomes of finished helm processes whose records osdpl could not read. They are kept because the next pass
-    /// reads the records again. After a restart, the watch lists all records.
+    /// The outcomes of finished helm processes whose records osdpl could not read. osdpl keeps these outcomes because
+    /// the next pass reads the records again. After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
     /// The input digests of running helm processes, kept because helm may not have written their records yet. helm ends
     /// with the operator, so that a restart loses nothing.
@@ -32,17 +33,17 @@ pub(super) struct Memory {
     /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
     /// is deleted.
     pub(super) uninstalled: BTreeSet<ReleaseKey>,
-    /// The reads that the last plan requested. After a restart, the first plan requests them anew.
+    /// The reads that the last plan requested. After a restart, the first plan requests the reads again.
     pub(super) reads: BTreeSet<Read>,
-    /// The responses to `reads`, kept to save requests. After a restart the reads are executed again.
+    /// The responses to `reads`, kept to save requests. After a restart, osdpl executes the reads again.
     pub(super) responses: Responses,
-    /// The state that one decision keeps for the next; [`Kept`] documents each field.
+    /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
     /// All known secrets, which the scrubber removes from logs. The value is the time since when the facts lack the
     /// secret; `None` while the facts contain it. A secret is kept as long as a log may still show it. A restarted
     /// operator begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
-    /// The digest of the secrets that the scrubber knows. It is kept so that osdpl replaces the scrubber only if the
+    /// The digest of the secrets that the scrubber knows. With this digest, osdpl replaces the scrubber only if the
     /// secrets change. After a restart, osdpl replaces the scrubber once.
     pub(super) scrubber_digest: String,
     /// The last status that osdpl wrote, kept because the watch on the resource may lag. After a restart, osdpl reads
@@ -50,12 +51,13 @@ pub(super) struct Memory {
     pub(super) written: Option<WrittenStatus>,
 }
 
-/// A finished helm process whose result the watch has not reported yet.
+/// A finished helm process whose result the watch on release records has not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnobservedResult {
-    /// The ended process. Plans see it as running until the watch reports its record.
+    /// The ended process. Plans treat it as running until the watch reports the record that the process left.
     pub(super) process: RunningHelm,
-    /// The newest revision and its status, as the API server reported them; `None` without a record.
+    /// The newest revision of the release and its status, as the API server reported them; `None` if the release has no
+    /// record.
     pub(super) record: Option<(i64, String)>,
     /// The time when the API server reported `record`.
     pub(super) read_at: Timestamp,
@@ -76,8 +78,8 @@ impl UnobservedResult {
 
 /// The last status that osdpl wrote.
 ///
-/// It is kept because the watch may still have an older status. A pass that started from the older status would write
-/// this status and record its events again.
+/// osdpl keeps this status because the watch may still have an older one. A pass that starts from the older status
+/// would write the new status and record its events again.
 pub(super) struct WrittenStatus {
     /// The time when osdpl wrote the status.
     pub(super) at: Timestamp,
@@ -90,7 +92,7 @@ impl WrittenStatus {
         Self { at, resource: Some(resource) }
     }
 
-    /// Returns the written resource if the watch only has an older version.
+    /// Returns the resource that osdpl wrote, if `watched` is an older version of it.
     pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
         let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
         if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {
@@ -122,7 +124,10 @@ mod tests {
             let newer = written.newer_than(&deployment("1", older, 1)).unwrap();
             assert_eq!(newer.status, deployment("1", "9", 2).status);
         }
-        assert!(written.newer_than(&deployment("2", "7", 1)).is_none(), "the status of another resource was written");
+        assert!(
+            written.newer_than(&deployment("2", "7", 1)).is_none(),
+            "the written status is not used for another resource"
+        );
         assert!(written.newer_than(&deployment("1", "9", 2)).is_none());
         assert!(
             written.newer_than(&deployment("1", "8", 1)).is_none(),

@@ -82,7 +82,8 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Processes the outcome of a helm process; `record` is the newest revision and its status after helm has ended.
+    /// Processes the outcome of a helm process; `record` is the newest revision of the release and its status, read
+    /// after helm has ended.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);
@@ -95,14 +96,14 @@ impl Memory {
         }
     }
 
-    /// Returns the entry by which a helm process that has ended still counts as running, until the process's record is
-    /// known.
+    /// Describes a helm process that has ended as a running process, so that plans start nothing for its release until
+    /// osdpl knows the record that the process left.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            // The process has ended. Plans do not stop a process that is marked as stopping.
+            // Mark the process as stopping, so that no plan stops it: it has already ended.
             stopping: true,
             skips_hooks: false,
         }
@@ -110,7 +111,7 @@ impl Memory {
 
     /// Returns the ended helm processes whose records osdpl has not read, or the watch has not reported yet.
     ///
-    /// They count as running, so that plans start nothing for their releases.
+    /// Plans treat these processes as running, and start nothing for their releases.
     pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
         let unobserved = self.unobserved.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
@@ -132,7 +133,7 @@ impl Memory {
         }
     }
 
-    /// Returns when the next pass must read a record again. A timer has to trigger that pass, because no watch does.
+    /// Returns the time at which a pass must read a release record again. No watch triggers that pass, so a timer must.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
@@ -142,7 +143,8 @@ impl Memory {
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure of a release. The count restarts if the inputs or the operation differ from the last failure.
+    /// Counts a failure of a release. The count restarts if the inputs or the operation differ from those of the last
+    /// failure.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
@@ -151,7 +153,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts the failure of a release's step that ended before helm was started.
+    /// Counts the failure of a release's step in which osdpl could not start helm.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -170,8 +172,8 @@ impl Memory {
 
 /// Returns what a retry after a failure needs to succeed.
 ///
-/// helm renders a chart before it writes a record, so that a failure of an attempt with a record is no rendering
-/// failure, whatever its text.
+/// helm renders a chart before it writes the record of the attempt. So if the record exists (`has_record`), rendering
+/// has succeeded, even if helm's message looks like a rendering error.
 fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     match failure {
         Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,

@@ -1,8 +1,7 @@
 //! Reports errors of passes in the status of the resource.
 //!
-//! A failed pass ends before it writes the status, so that the status of the last successful pass would remain. The
-//! report of this module replaces the last step of a failed pass: it needs no plan, and writes only the status and its
-//! event.
+//! A failed pass ends before its last step, the report, so that the status would stay as the last successful pass has
+//! written it. So this module writes the error to the status, and records an event about the error.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -26,12 +25,12 @@ const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 /// (addresses, request IDs), and each write triggers the next pass.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// A series of failed passes of a resource.
+/// The times of consecutive failed passes of a resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassFailure {
-    /// The time of the first failed pass of the series.
+    /// The time of the first of the consecutive failed passes.
     since: Timestamp,
-    /// The time when the status last reported the failure; `None` if it has not yet.
+    /// The time when osdpl last wrote the failure to the status; `None` if it has not written the failure yet.
     reported: Option<Timestamp>,
 }
 
@@ -43,14 +42,15 @@ impl PassFailure {
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
     /// The metric changes even if the status can't be written. `cloud` is the name of the resource, by which the metric
-    /// is identified. It is `None` if another resource takes precedence: that one may have the same name.
+    /// is identified. It is `None` if an older resource takes precedence: that resource may have the same name, and
+    /// then the same metric.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);
         }
     }
 
-    /// Whether the status has to report the failure now.
+    /// Whether osdpl must write the failure to the status now.
     fn is_due(&self, now: Timestamp) -> bool {
         self.is_lasting(now) && self.reported.is_none_or(|reported| now.duration_since(reported) >= REPORT_INTERVAL)
     }
@@ -60,9 +60,9 @@ impl PassFailure {
 pub(super) type PassFailures = BTreeMap<String, PassFailure>;
 
 impl Context {
-    /// Reports the error of a pass in the status if passes keep failing; `None` is the result of a successful pass.
+    /// Reports the error of a pass in the status if passes keep failing.
     ///
-    /// The next successful pass writes its own status.
+    /// `error` is `None` after a successful pass, which ends the series of failed passes and writes its own status.
     pub(super) async fn report_pass_failure(&self, deployment: &OpenStackDeployment, error: Option<&Error>) {
         let uid = deployment.uid().unwrap_or_default();
         let Some(error) = error else {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn reports_lasting_failures_at_intervals() {
         let new = PassFailure { since: at(0), reported: None };
-        assert!(!new.is_due(at(0)), "dozens of passes may fail in the first second");
+        assert!(!new.is_due(at(0)), "the status does not report a failure before the grace period ends");
         assert!(!new.is_due(at(4)) && new.is_due(at(5)));
         let reported = PassFailure { reported: Some(at(5)), ..new };
         assert!(!reported.is_due(at(6)) && !reported.is_due(at(34)));
@@ -121,7 +121,10 @@ mod tests {
         let new = PassFailure { since: at(0), reported: None };
         assert!(is_ready(new, Some("cloud"), at(4)) && !is_ready(new, Some("cloud"), at(5)));
         let reported = PassFailure { reported: Some(at(5)), ..new };
-        assert!(!is_ready(reported, Some("cloud"), at(6)), "the metric stays not ready between two reports");
-        assert!(is_ready(reported, None, at(6)), "a resource without precedence does not change the metric");
+        assert!(!is_ready(reported, Some("cloud"), at(6)), "between two reports, the metric stays at not ready");
+        assert!(
+            is_ready(reported, None, at(6)),
+            "the failure of a newer resource does not change the metric of the oldest one"
+        );
     }
 }

@@ -43,45 +43,47 @@ pub struct Preview {
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
     pub selection: Selection,
-    /// The facts, which contain credentials.
+    /// The facts that the values of the releases depend on. They contain credentials.
     pub facts: Facts,
-    /// The desired state.
+    /// The desired state, as the plan has resolved it from the spec.
     pub desired: Desired,
-    /// The observed state.
+    /// The observed state that the plan was made from: release records, workloads, Jobs and helm processes.
     pub observed: Observed,
-    /// The step of each release.
+    /// The step that the plan takes for each release.
     pub plan: plan::Plan,
     /// All actions that the operator would execute now.
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// The comparison of current and desired manifests of releases whose newest revision others made.
+    /// The comparison of the current with the desired manifest, for each release whose newest revision another tool
+    /// made.
     pub compared: BTreeMap<String, Comparison>,
     /// The paths of each release's values that describe Ceph, and the object that the settings of Ceph come from.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
-    /// The nodes whose labels would change.
+    /// The nodes whose labels the operator would change, each with the changes.
     pub nodes: BTreeMap<String, LabelChange>,
-    /// A description of the data plane pods that an upgrade restarts, by release.
+    /// The data plane pods that an upgrade restarts, described for each release.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether [`plan::Plan::hash`] is the same as the operator's, because no input was assumed.
+    /// Whether the preview assumed no input, so that [`plan::Plan::hash`] is the target hash that the operator
+    /// computes.
     pub exact: bool,
-    /// The facts that could not be determined, one line each.
+    /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
-    /// The facts in `unknown` that the watches did not show, because the user may not read the objects.
+    /// The lines of `unknown` about facts that the watches did not show, because the user may not read the objects.
     pub unwatched: Vec<String>,
-    /// The tasks that watch the cluster. They run until this value is dropped.
+    /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
-    /// Removes all known secrets from texts.
+    /// The scrubber that removes the secrets of the facts from texts.
     pub scrubber: Scrubber,
 }
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the plan is made with the digests of the charts in the status.
+/// Without `charts`, this function makes the plan with the digests of the charts in the status.
 ///
 /// # Errors
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
@@ -147,7 +149,7 @@ pub async fn preview(
     })
 }
 
-/// Makes plans with the permissions of the user.
+/// Makes plans for `osdpl plan`, with the permissions of its user.
 struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
@@ -156,18 +158,18 @@ struct Planner<'a> {
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
-    /// Our Secrets as the operator would store them, with predictable instead of random credentials.
+    /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// The namespaces of the resource's releases that exist, and those that are being deleted.
+    /// The existing namespaces of the resource's releases, and the namespaces that are being deleted.
     namespaces: Namespaces,
 }
 
 impl Planner<'_> {
     /// Repeats read and decide until the plan requests nothing more.
     ///
-    /// Returns the last snapshot, the last plan, and the actions of all plans: those of earlier plans are only
-    /// simulated.
+    /// Returns the last snapshot, the last plan, and the actions of all plans. The actions of earlier plans are not
+    /// executed: the next snapshot simulates their effect.
     async fn plan(
         mut self,
         assumptions: &Assumptions<'_>,
@@ -190,7 +192,8 @@ impl Planner<'_> {
             match plan.hold {
                 Some(Hold::Objects) => self.trigger.notified().await,
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The operator would execute these actions and then decide again. The preview simulates them instead.
+                // The operator would execute these actions and then decide again. The preview only simulates the
+                // actions.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -225,7 +228,8 @@ impl Planner<'_> {
 
     /// Executes reads with the permissions of the user.
     ///
-    /// If the API server refuses a read that the plan does not require, the missing fact is added to `unknown`.
+    /// If the API server refuses a read that the plan does not require, this function adds the missing fact to
+    /// `unknown`.
     async fn execute_reads(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
         let name = self.deployment.name_any();
         for read in reads {
@@ -234,8 +238,8 @@ impl Planner<'_> {
             if self.responses.contains_key(read) {
                 continue;
             }
-            // Don't resolve the host here: the name servers of this machine may answer differently from those of the
-            // operator.
+            // Don't resolve the host on this machine: its name servers may answer differently from the name servers of
+            // the operator.
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
@@ -267,7 +271,7 @@ impl Planner<'_> {
 
     /// Simulates an action that stores credentials: the next snapshot contains the Secret, with predictable values.
     ///
-    /// All other actions are ignored.
+    /// This function ignores all other actions.
     fn simulate(&mut self, planned: &Planned) {
         let Action::StoreCredentials(write) = &planned.action else { return };
         let mut secret = write.secret.clone();
@@ -308,8 +312,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error: the remedy is about the permissions of the operator, but the request was made with
-/// those of the user.
+/// Removes the remedy from an error: it is a remedy for missing permissions of the operator, but the request used the
+/// permissions of the user.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
@@ -317,7 +321,8 @@ fn plain(error: Error) -> Error {
     }
 }
 
-/// Returns the changes of nodes' labels: those of the plan, or those at the end of the cloud's deletion.
+/// Returns the changes that the operator would make to the labels of nodes, now or, if the cloud is being deleted, at
+/// the end of the deletion.
 fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
     if let Some(labels) = labels_after_deletion(snapshot, plan) {
         return labels;
@@ -336,7 +341,8 @@ fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTree
     releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
-/// Returns the namespaces of the resource's releases: the desired ones, those in the status, and those in the spec.
+/// Returns the resource's own namespace, and the namespaces of the releases that are desired, or that its status or
+/// spec names.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect();

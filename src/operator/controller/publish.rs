@@ -27,8 +27,8 @@ impl Context {
     /// Writes the status of a plan, and records events for its changes.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`). If only details have changed and the last write was a moment ago, nothing is written, and the result
-    /// is the time of the next write.
+    /// (`false`). If only details have changed and the last write is less than half a second old, this function writes
+    /// nothing, and returns the time at which a pass must write the status.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -80,8 +80,8 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // The metric is set only after the write. If the write fails, the pass fails, and `pass_failures` sets the
-        // metric.
+        // Set the metrics only after the write. If the write fails, the pass fails, and `pass_failures` sets the
+        // metrics.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
@@ -103,7 +103,8 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: u
     }
 }
 
-/// Whether a status differs in fields that programs wait for: the generation, and the conditions without messages.
+/// Whether two statuses differ in fields that programs wait for: the observed generation, and the conditions without
+/// their messages.
 fn is_significant(before: Option<&OpenStackDeploymentStatus>, after: &OpenStackDeploymentStatus) -> bool {
     let conditions = |status: &OpenStackDeploymentStatus| -> Vec<(String, String, String)> {
         let fields =

@@ -19,7 +19,8 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The entry in [`Memory::started`] for an uninstall that skips hooks. An uninstall has no input digest.
+/// The text in [`Memory::started`] that marks an uninstall without hooks. An uninstall has no input digest, which the
+/// map contains for upgrades.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
 /// The data of a snapshot that comes neither from the tasks nor from the watches.
@@ -75,7 +76,7 @@ pub(super) fn snapshot(
 /// Executes the reads that the last plan requested, except for those whose `known` responses are still valid.
 ///
 /// # Errors
-/// If a read fails that the plan requires.
+/// If a read fails and the plan requires its response.
 pub(super) async fn execute_reads(
     reader: &Reader,
     reads: &BTreeSet<Read>,
@@ -99,8 +100,8 @@ pub(super) async fn execute_reads(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // The table of running helm processes is read before their outcomes. A process that ends in between then still
-        // counts as running.
+        // Read the table of running helm processes before their outcomes: a process that ends between the two reads
+        // then still counts as running.
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {
@@ -144,7 +145,8 @@ impl Context {
     }
 }
 
-/// Returns a running helm process in the form that the snapshot has; `inputs` is its entry in [`Memory::started`].
+/// Converts an entry of the runner's table to the form of the snapshot; `inputs` is the release's entry in
+/// [`Memory::started`].
 fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     RunningHelm {
         verb: job.verb,

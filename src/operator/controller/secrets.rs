@@ -24,7 +24,7 @@ const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 impl Context {
     /// Passes the secrets of a plan to the scrubber, see [`collect_secrets`].
     ///
-    /// Plans for a refused spec or a deletion are ignored, because their facts are incomplete.
+    /// This function ignores plans for a refused spec or a deletion, because their facts are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         let is_refused = plan.selection.as_ref().is_none_or(Selection::is_refused);
         if !is_refused && plan.deleting.is_none() && plan.hold != Some(osdpl_decide::Hold::Watch) {
@@ -41,7 +41,7 @@ impl Context {
         }
     }
 
-    /// Forgets all secrets, at the end of a deletion that left nothing that may print them.
+    /// Forgets all secrets, at the end of a deletion after which no workload can print them any more.
     pub(super) fn forget_all_secrets(&self, memory: &mut Memory) {
         memory.secrets.clear();
         self.update_scrubber(memory);
@@ -68,12 +68,12 @@ fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Ro
 }
 
 impl Memory {
-    /// Creates a memory with the secrets that the cluster holds at the start.
+    /// Creates a memory with the secrets that the operator found in the cluster when it started.
     pub(super) fn with_secrets(secrets: BTreeSet<String>, now: Timestamp) -> Self {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts, and notes since when the facts lack each other secret.
+    /// Adds the secrets of the facts. For each other known secret, stores since when the facts lack it.
     ///
     /// The retention of a secret begins with the first pass whose facts lack it, and not with the last pass whose facts
     /// contained it: passes may be weeks apart.
@@ -144,7 +144,7 @@ mod tests {
         memory.learn_secrets(&Facts::default(), at(400));
         memory.learn_secrets(&Facts::default(), at(500));
         memory.forget_secrets(at(567));
-        assert_eq!(known(&memory), ["hunter2"], "the week begins with the first pass without the secret");
+        assert_eq!(known(&memory), ["hunter2"], "the week begins with the first pass whose facts lack the secret");
         memory.forget_secrets(at(568));
         assert_eq!(known(&memory), [""; 0]);
     }
@@ -166,7 +166,10 @@ mod tests {
         assert!(!is_settled(&world, &ready, &rolling(RolloutPhase::AwaitingApproval)));
         assert!(!is_settled(&world, &plan(Step::Wait(Wait::Approval(Reason::NotDesired))), &Rollouts::new()));
         world.desired.releases.values_mut().for_each(|release| release.managed = false);
-        assert!(!is_settled(&world, &ready, &Rollouts::new()), "an unmanaged release keeps its inputs");
+        assert!(
+            !is_settled(&world, &ready, &Rollouts::new()),
+            "an unmanaged release that is installed may show older secrets"
+        );
         world.observed.releases.clear();
         assert!(is_settled(&world, &ready, &Rollouts::new()));
     }

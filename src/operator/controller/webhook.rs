@@ -22,10 +22,10 @@ impl Context {
         self.catalog.extended_with(additions, self.inputs.additions_forbidden().as_deref()).await
     }
 
-    /// Returns what the checks of a spec that is not stored yet need to know about the cluster.
+    /// Returns the properties of the cluster that the webhook's checks of a spec use.
     ///
-    /// The result contains the nodes and storage classes from the watches. If the spec names networks, the networks of
-    /// Services are read from the API server. What is not known yet is left out.
+    /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
+    /// reads the networks of Services from the API server. The result lacks what is not known yet.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
         // Return nothing before the first lists are complete: an incomplete list of nodes would cause wrong findings.
         if self.tasks.ready().now_or_never().is_none() {

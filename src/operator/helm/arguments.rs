@@ -15,16 +15,16 @@ use osdpl_core::release::{
 
 /// How many revisions of a release helm keeps.
 ///
-/// Each upgrade lists all of them three times in full, so the number is low. Pruning spares the last deployed revision,
-/// so three always include the target of a rollback.
+/// The number is low, because each upgrade reads the records of all revisions three times. When helm deletes old
+/// records, it keeps the last deployed revision, so that the three revisions always include the target of a rollback.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
 /// An operation that helm executes on a release.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// `helm upgrade --install`.
+    /// Install or upgrade the release, with `helm upgrade --install`.
     Upgrade(Upgrade),
-    /// `helm uninstall`.
+    /// Uninstall the release, with `helm uninstall`.
     Uninstall(Uninstall),
 }
 
@@ -38,7 +38,7 @@ impl Operation {
     }
 }
 
-/// How the objects of a release are applied.
+/// The way in which an upgrade applies the objects of a release.
 ///
 /// helm 3 only supports [`ApplyMode::Client`] and ignores this setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,23 +61,24 @@ pub struct Upgrade {
     pub values: Value,
     /// The timeout of each *single* hook. helm has no limit for the whole run.
     pub hook_timeout: Duration,
-    /// How the objects of the release are applied.
+    /// The way in which helm applies the objects of the release.
     pub apply: ApplyMode,
-    /// The digest of all inputs, for [`INPUTS_LABEL`].
+    /// The digest of all inputs of the release, for [`INPUTS_LABEL`].
     pub inputs: String,
     /// The digest of the catalogue from which the inputs were made, for [`CATALOG_LABEL`].
     pub catalog: String,
-    /// The digest of the images, for [`IMAGES_LABEL`].
+    /// The digest of the release's images, for [`IMAGES_LABEL`].
     pub images: String,
-    /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`].
+    /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
+    /// such values.
     pub instances: Option<String>,
-    /// The digest of how the release's `DaemonSets` are split by node, for [`SPLIT_LABEL`].
+    /// The digest of how the release's `DaemonSets` are split by node, for [`SPLIT_LABEL`]; `None` if none is split.
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
 
-/// A chart as named on the command line: a file, or a chart of a repository.
+/// The arguments that name a chart on helm's command line: a file, or a chart in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
     /// The path of the chart's file, its address in a registry, or its name in a repository.
@@ -116,7 +117,8 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags of an upgrade that are the same for all releases. They are part of the input digest of a release.
+/// Returns the flags of an upgrade that are the same for all releases. These flags are part of the input digest of each
+/// release.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -138,8 +140,10 @@ impl Upgrade {
         self.command_line(release, helm, "-".as_ref(), flags, self.chart.as_os_str())
     }
 
-    /// Returns the arguments of the same upgrade for manual use: the values are in a file, the chart may be in a
-    /// repository, and the labels that mark a revision as made by this operator are left out.
+    /// Returns the arguments with which a user can run the same upgrade.
+    ///
+    /// The values are in a file, and the chart may be in a repository. The arguments lack the labels that mark a
+    /// revision as made by this operator.
     pub fn manual_arguments(
         &self,
         release: &ReleaseKey,
@@ -184,7 +188,7 @@ impl Upgrade {
 impl Uninstall {
     /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// The flag `--ignore-not-found` is not among them: with this flag, helm treats every failure to read the history,
+    /// The arguments lack the flag `--ignore-not-found`: with this flag, helm treats every failure to read the history,
     /// even a missing permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];

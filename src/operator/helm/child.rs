@@ -51,37 +51,37 @@ pub enum Exit {
     Success,
     /// helm failed. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// A signal that the operator did not send ended helm, such as one of the kernel's out-of-memory killer.
+    /// helm was ended by a signal that the operator did not send, for example by the kernel's out-of-memory killer.
     Signalled(i32),
     /// The operator stopped helm.
     Stopped {
         /// Why the operator stopped helm.
         why: StopReason,
-        /// Whether SIGTERM was not enough and SIGKILL ended helm, which leaves a pending record.
+        /// Whether SIGKILL ended helm, because helm did not end on SIGTERM. Such a helm leaves a pending record.
         killed: bool,
     },
     /// helm could not be started.
     NotStarted,
 }
 
-/// The outcome of one run of helm.
+/// The outcome of one run of helm, which the Runner keeps until a pass takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The release that helm worked on.
     pub release: ReleaseKey,
-    /// The operation: upgrade or uninstall.
+    /// The operation that helm executed: upgrade or uninstall.
     pub verb: Verb,
-    /// The attempt: it identifies the operator process, the run and its revision.
+    /// The attempt, which identifies the operator process, the run of helm and the revision.
     pub attempt: Attempt,
-    /// How the process ended.
+    /// How the helm process ended.
     pub exit: Exit,
     /// The class of helm's error; `None` if helm succeeded or was stopped.
     pub failure: Option<Failure>,
     /// helm's error message, condensed and without secrets; empty if helm succeeded.
     pub text: String,
-    /// When the process started.
+    /// When the helm process started.
     pub started: Timestamp,
-    /// How long the process ran.
+    /// How long the helm process ran.
     pub duration: Duration,
 }
 
@@ -92,7 +92,7 @@ impl Outcome {
     }
 }
 
-/// The process to run, and its limits.
+/// A process for [`run`] to start, with its input and its limits.
 pub(super) struct Run {
     pub(super) command: Command,
     /// The bytes that the process reads from stdin; `None` for an empty stdin.
@@ -103,7 +103,8 @@ pub(super) struct Run {
 
 /// Runs a process to its end; returns how it ended, and its stderr.
 ///
-/// A value in `stop`, or the deadline, ends the process early. `stopping` is called before the process gets a signal.
+/// A value in `stop`, or the deadline, ends the process early. The function calls `stopping` before it sends a signal
+/// to the process.
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
@@ -147,7 +148,8 @@ fn not_started(error: &io::Error) -> Tail {
 
 /// Writes the input to helm's stdin.
 ///
-/// A failure is ignored: if helm ends before it has read the whole input, its exit code and stderr tell why.
+/// The function ignores a failed write: if helm ends before it has read the whole input, helm's exit code and stderr
+/// tell why.
 async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);
@@ -163,15 +165,15 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // All senders are dropped, so that no request to stop can follow.
+        // All senders are dropped, so nobody can request a stop any more.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
 
 /// Sends SIGTERM to the process group, and SIGKILL after the grace period.
 ///
-/// On SIGTERM, an install or upgrade marks its record as failed. `uninstall` has no handler and leaves its record at
-/// `uninstalling`.
+/// On SIGTERM, helm marks the record of an install or upgrade as failed. During an uninstall, helm has no signal
+/// handler and leaves the record at `uninstalling`.
 async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit {
     signal(child, Signal::TERM);
     let in_time = tokio::time::timeout(grace, child.wait()).await.ok();
@@ -183,7 +185,7 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
         exit_of(&child.wait().await)
     };
     match exit {
-        // helm succeeded before the signal reached it.
+        // helm succeeded before it got the signal.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }
@@ -191,11 +193,12 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
 
 /// Sends a signal to the process group of helm.
 ///
-/// `Child::id` is `None` once the process was reaped, so that no other process with the same id gets the signal.
+/// `Child::id` is `None` after the process was reaped. So the signal never goes to another process that has got the
+/// same id.
 fn signal(child: &Child, signal: Signal) {
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(group) = group {
-        // The signal fails if the process has just ended. `wait()` reports that.
+        // Ignore an error: it only means that the process has just ended, which `wait()` reports.
         let _ = kill_process_group(group, signal);
     }
 }

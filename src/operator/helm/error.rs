@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use super::Version;
 
-/// A helm program that cannot be used, or a process that cannot be started.
+/// Why osdpl cannot use the helm program, or cannot start a process.
 ///
-/// Each message includes its cause, so no error has a source, which would repeat it.
+/// Each message includes its cause, so no error has a source, which would repeat the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program cannot be started.
+    /// The operating system cannot start the program.
     #[error(
         "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]
@@ -22,14 +22,14 @@ pub enum Error {
         /// The error of the operating system.
         why: io::Error,
     },
-    /// The program's output is not a version.
+    /// The output of `helm version` is not a version, so the program is probably not helm.
     #[error(
         "{path:?} is not a usable helm: `helm version` answered {output:?} where a version such as v4.3.1 is expected; name the right program with --helm"
     )]
     NotHelm {
         /// The path of the program.
         path: PathBuf,
-        /// The first line of the program's output.
+        /// The first line of the output of `helm version`.
         output: String,
     },
     /// The program is a helm version with an unsupported command line.
@@ -41,10 +41,10 @@ pub enum Error {
         path: PathBuf,
         /// The version of the program.
         version: Version,
-        /// The oldest supported version.
+        /// The oldest version of helm 3 that osdpl supports.
         oldest: Version,
     },
-    /// helm cannot render a chart.
+    /// helm cannot render the chart of a release.
     #[error("helm cannot render {release}: {output}; nothing was changed")]
     Template {
         /// The release whose chart helm cannot render.
@@ -52,17 +52,17 @@ pub enum Error {
         /// helm's error message, without secrets.
         output: String,
     },
-    /// There is neither a kubeconfig nor a pod's service account.
+    /// helm has no kubeconfig: the user has named none, has no `~/.kube/config`, and osdpl does not run in a pod.
     #[error(
         "no cluster for helm: there is no kubeconfig, no ~/.kube/config, and this is not a pod; set KUBECONFIG to a kubeconfig file"
     )]
     NoKubeconfig,
-    /// The operator's kubeconfig for helm cannot be written.
+    /// The operator cannot write the kubeconfig for helm.
     #[error(
         "cannot write the kubeconfig for helm to {path:?}: {why}; give the operator a writable folder with free space"
     )]
     WriteKubeconfig {
-        /// The path of the kubeconfig.
+        /// The path of the kubeconfig that the operator tried to write.
         path: PathBuf,
         /// The error of the operating system.
         why: io::Error,
@@ -76,16 +76,16 @@ pub enum Error {
         /// The error of the operating system.
         why: io::Error,
     },
-    /// The operator ended before the wrapper could start helm.
+    /// The operator ended before `exec-helm` could start helm.
     #[error("the operator (process {parent}) has ended; helm was not started")]
     ParentGone {
         /// The operator's process id.
         parent: u32,
     },
-    /// A file about a process in `/proc` cannot be read.
+    /// osdpl cannot read a file about a process in `/proc`.
     #[error("cannot read {path:?}: {why}; the operator derives its identity from it, so /proc must be mounted")]
     Proc {
-        /// The file under `/proc`.
+        /// The path of the file that osdpl cannot read, below `/proc`.
         path: PathBuf,
         /// The error of the operating system.
         why: io::Error,

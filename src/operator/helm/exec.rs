@@ -1,8 +1,8 @@
 //! Executes helm so that it ends when the operator ends.
 //!
 //! Linux can signal a process when its parent ends, but only the process itself can request this signal, between fork
-//! and exec. Safe Rust cannot run code there. So the operator starts *itself* with a hidden subcommand, which requests
-//! the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
+//! and exec. Safe Rust cannot run code between fork and exec. So the operator starts *itself* with a hidden subcommand,
+//! which requests the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -16,15 +16,16 @@ use super::Error;
 /// `osdpl exec-helm <parent pid> <helm> <arguments…>`.
 pub const SUBCOMMAND: &str = "exec-helm";
 
-/// The path of the running program, even if its file was replaced meanwhile. The Runner starts helm through it.
+/// The path of the running osdpl program, even if its file was replaced meanwhile. The Runner starts helm through this
+/// program.
 pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
-/// Replaces this process by the program `argv`, which gets SIGTERM when the process `parent` ends.
+/// Replaces this process by the program in `argv`, which gets SIGTERM when the process `parent` ends.
 ///
 /// The function returns only if it fails.
 ///
-/// On SIGTERM, helm 3.7 and newer mark the record of an install or upgrade as failed. An uninstall or rollback has no
-/// signal handler and just ends.
+/// On SIGTERM, helm 3.7 and newer mark the record of an install or upgrade as failed. During an uninstall or rollback,
+/// helm has no signal handler and just ends.
 ///
 /// # Errors
 /// If the parent has already ended, or the program cannot be started.
@@ -55,7 +56,8 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// The test that the fake wrapper runs. It does what `main` does for the hidden subcommand.
+    /// The fake wrapper runs this test as the hidden subcommand `exec-helm`. Like the subcommand, the test becomes the
+    /// program in its arguments.
     #[test]
     #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {

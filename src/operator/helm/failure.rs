@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
-//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are those of helm 3.22.0 and 4.3.1
-//! against Kubernetes 1.36, collected by provoking each failure. Where the release record is more precise than the
-//! message, the record takes precedence.
+//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are from the messages of helm 3.22.0 and
+//! 4.3.1 with Kubernetes 1.36, after each failure was provoked. Where helm's release record is more precise than the
+//! message, osdpl uses the record.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) use words::condense;
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// The kind as the message spells it: helm writes `Secret`, the API server `secrets`.
+    /// The object's kind, as the message spells it: helm writes `Secret`, the API server `secrets`.
     pub kind: String,
     /// The name of the object.
     pub name: String,
@@ -37,10 +37,10 @@ pub enum Failure {
     NoDeployedReleases,
     /// The release to uninstall does not exist.
     ReleaseNotFound,
-    /// helm does not take over an object that exists and belongs to another owner.
+    /// helm refuses to take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete the
-    /// objects first.
+    /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete these
+    /// objects before the next upgrade.
     Immutable(Vec<Subject>),
     /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
@@ -49,20 +49,20 @@ pub enum Failure {
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
-    /// The operator lacks a permission, such as `get resource "configmaps" in API group ""`.
+    /// The operator lacks a permission. The field names it, such as `get resource "configmaps" in API group ""`.
     Forbidden(String),
-    /// The namespace does not exist.
+    /// The namespace of the release does not exist.
     NamespaceMissing,
-    /// The namespace is being deleted, so nothing can be created in it.
+    /// The namespace of the release is being deleted, so the API server creates no objects in it.
     NamespaceTerminating,
     /// A hook, or the deletion of an object, exceeded the timeout. The message of helm 3 does not name the hook, but
     /// the release record does.
     TimedOut(Option<Subject>),
-    /// A hook failed permanently.
+    /// A hook has failed, and Kubernetes does not retry it.
     HookFailed(Option<Subject>),
     /// The API server does not respond, or its certificate is not trusted.
     Unreachable,
-    /// The API server does not know a kind, because a CRD is missing.
+    /// The API server does not know the kind of an object in the chart, because a CRD is missing.
     KindUnknown,
     /// The chart's archive is missing or damaged.
     ChartUnreadable,
@@ -70,16 +70,16 @@ pub enum Failure {
     Unrenderable,
     /// A signal that the operator did not send stopped helm.
     Cancelled,
-    /// Any other failure.
+    /// A failure whose message belongs to no other class.
     Other,
 }
 
-/// The phrases by which a class of failure is recognized, and the function that makes the failure from the message.
+/// The phrases that identify a class of failure, and the function that makes the failure from helm's message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
 /// The rules for classifying a message: the first rule with a phrase that the message contains determines the failure.
 ///
-/// The order matters: a message may quote an object whose text contains the phrase of a later rule.
+/// The order matters: helm's message may quote an object that contains the phrase of a later rule.
 const RULES: [Rule; 18] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
@@ -105,7 +105,8 @@ const RULES: [Rule; 18] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for a change of an immutable field: of Jobs and selectors, StatefulSets, and claims.
+/// The API server's phrases for the change of an immutable field of a Job or selector, of a StatefulSet, and of a
+/// claim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for a lost connection to the API server.
@@ -141,7 +142,7 @@ const RENDER: &[&str] = &[
     "failed to parse -",
 ];
 
-/// Classifies helm's stderr, from which secrets have been removed.
+/// Returns the class of the failure that helm's stderr describes. The caller has removed secrets from the text.
 pub fn classify(text: &str) -> Failure {
     let text = error_text(text);
     if let Some((_, failure)) = RULES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| text.contains(phrase))) {
@@ -158,13 +159,14 @@ fn missing_chart(text: &str) -> bool {
     text.contains("path \"") && text.contains("\" not found")
 }
 
-/// Returns the objects with immutable fields that the text names. helm joins the errors of several objects by ` && `.
+/// Returns the objects whose immutable fields helm's message is about. helm joins the errors of several objects by ` &&
+/// `.
 fn immutable(text: &str) -> Vec<Subject> {
     let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()
 }
 
-/// Returns the first object that the text names, in any of helm's formats.
+/// Returns the first object that helm's message names, in any of helm's formats.
 fn subject(text: &str) -> Option<Subject> {
     let named = |kind: &str, name: &str| {
         let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
@@ -188,7 +190,7 @@ fn subject(text: &str) -> Option<Subject> {
     named(kind.split('.').next().unwrap_or_default(), name)
 }
 
-/// Returns the hook that the text names.
+/// Returns the hook that helm's message names.
 fn hook(text: &str) -> Option<Subject> {
     // helm 4 writes: resource KIND/NAMESPACE/NAME not ready. status: …
     if let Some(rest) = after(text, "resource ") {

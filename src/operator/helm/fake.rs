@@ -12,18 +12,18 @@ use super::Program;
 
 /// Returns the path of the fake helm.
 ///
-/// The file is part of the source tree, so that no test has to write it. Linux refuses to execute a file that any
-/// process holds open for writing, and a process that another thread forks may inherit the open file.
+/// The fake helm is a file of the source tree, so that no test has to write it. Linux refuses to execute a file that
+/// any process holds open for writing, and a process that another thread forks may inherit the open file.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
 
-/// Returns the path of the program that stands in for `osdpl exec-helm`.
+/// Returns the path of the program that the tests use instead of `osdpl exec-helm`.
 pub(super) fn wrapper() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/wrapper.sh")
 }
 
-/// The folder that fake helm processes run in, and the pipes between them and the test.
+/// The home folder of fake helm processes, and the pipes between these processes and the test.
 pub(super) struct FakeHelm {
     pub(super) home: TempDir,
     messages: Lines<BufReader<Receiver>>,
@@ -31,7 +31,7 @@ pub(super) struct FakeHelm {
 }
 
 impl FakeHelm {
-    /// Creates a fake helm that runs this script. `helm version` prints 4.3.1 on its own.
+    /// Creates a fake helm that runs this script. The fake helm answers `helm version` with 4.3.1, without the script.
     #[allow(clippy::disallowed_methods, reason = "safe Rust has no mkfifo")]
     pub(super) fn with_script(script: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
@@ -53,12 +53,12 @@ impl FakeHelm {
         Program::find(Some(helm()), self.home.path().to_owned()).await.unwrap()
     }
 
-    /// Waits for the next message that a fake helm process reports.
+    /// Waits for the next message that the script of a fake helm process sends with `report`.
     pub(super) async fn receive(&mut self) -> String {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one fake helm process continue that waits in `wait_for_go`.
+    /// Lets one fake helm process continue whose script waits in `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }

@@ -1,8 +1,7 @@
-//! The identity of this operator process, and the check whether the process that left a pending record is alive.
+//! Identifies this operator process, and checks whether the operator process that left a pending record is alive.
 //!
-//! osdpl unlocks a stuck record only if no helm process may still work on the release. The identity is that of a
-//! process and not of a pod, because a container that restarts in the same pod leaves records of its helm processes as
-//! well.
+//! osdpl unlocks a pending record only if no helm process may still work on the release. The identity identifies a
+//! process and not a pod, because a container may restart in its pod: its previous process then left records, too.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
 /// The longest pod token that fits into an attempt label. A uid without dashes has exactly this length.
 const TOKEN_MAX: usize = 32;
 
-/// The identity of one run of the operator. It is part of each attempt label.
+/// The identity of an operator process, which is part of each attempt label.
 ///
 /// `p<pod token>.<nonce>` in a pod, `h<host and boot>.<pid>.<start time>` elsewhere; at most 40 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,20 +28,22 @@ pub struct Instance(String);
 /// What is known about the operator process that made an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// This process made the attempt. The Runner's table shows whether its helm process is running.
+    /// This operator process made the attempt. The Runner's table shows whether its helm process is running.
     Own,
-    /// The process and all its helm processes have ended, so that its records may be unlocked.
+    /// The operator process and all its helm processes have ended, so that osdpl may unlock its records.
     Dead,
-    /// The process or one of its helm processes is alive, so that its records must not be changed.
+    /// The operator process or one of its helm processes is alive, so that osdpl must not change its records.
     Alive,
-    /// The process ran in the pod with this [`pod_token`]. It is dead if the pod has ended or does not exist any more.
+    /// The operator process ran in the pod with this [`pod_token`]. The process is dead if the pod has finished or does
+    /// not exist any more.
     Pod(String),
     /// The attempt does not name an operator process, or names one on another machine, so that osdpl can't determine
     /// whether the process is alive.
     Unknown,
 }
 
-/// Returns a pod's uid in the form that [`Instance`] and [`InstanceState::Pod`] contain, for comparison with them.
+/// Returns a pod's uid in the form that [`Instance`] and [`InstanceState::Pod`] contain, so that the forms can be
+/// compared.
 pub(crate) fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -78,12 +79,12 @@ impl Instance {
         &self.0
     }
 
-    /// Returns the attempt of this process to create `revision`; `number` counts the attempts of the process.
+    /// Returns the attempt with which this process creates `revision`; `number` counts the attempts of the process.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns whether the process with the identity `other`, an [`Attempt::instance`], is alive.
+    /// Returns what is known about the operator process with the identity `other`, as [`Attempt::instance`] returns it.
     pub fn liveness(&self, other: &str) -> InstanceState {
         self.liveness_in(other, Path::new("/proc"))
     }
@@ -92,8 +93,8 @@ impl Instance {
         if other == self.0 {
             return InstanceState::Own;
         }
-        // helm outlives its operator for a moment: after the SIGTERM at the operator's end, helm still writes its
-        // record.
+        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM and still writes
+        // its record.
         if process::has_child_of(proc, other) {
             return InstanceState::Alive;
         }
@@ -112,7 +113,7 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Splits an identity into its kind (`p` or `h`), the pod or host, and the rest.
+/// Splits the identity of an operator process into its kind (`p` or `h`), the pod or host, and the rest.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;
@@ -129,7 +130,7 @@ fn local_liveness(host: &str, rest: &str, proc: &Path) -> InstanceState {
     }
     match process::started(proc, pid) {
         Ok(Some(current)) if current.to_string() == started => InstanceState::Alive,
-        // The process id is free, or was reused by another process.
+        // The process has ended: no process has its id, or a newer process has got the same id.
         Ok(_) => InstanceState::Dead,
         Err(_) => InstanceState::Unknown,
     }

@@ -1,8 +1,8 @@
 //! Provides the kubeconfig for helm.
 //!
 //! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubelet replaces
-//! the token about every hour, and a copied token would expire. So the kubeconfig refers to the token's *file*, which
-//! client-go reads again when needed.
+//! the token about every hour, and a copied token would expire. So the kubeconfig names the token's *file*, which
+//! helm's Kubernetes client reads again when needed.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -17,14 +17,14 @@ use super::Error;
 /// Where the kubelet mounts a pod's service account.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The inputs that decide which kubeconfig helm uses. The caller reads them from the environment once.
+/// The settings that decide which kubeconfig helm uses. The caller reads them from the environment once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The path of the kubeconfig that the user named in `KUBECONFIG` or by a flag. helm gets the path unchanged.
     pub given: Option<PathBuf>,
-    /// `KUBERNETES_SERVICE_HOST`, which is set in a pod.
+    /// The value of `KUBERNETES_SERVICE_HOST`, which Kubernetes sets in each pod.
     pub host: Option<String>,
-    /// `KUBERNETES_SERVICE_PORT`.
+    /// The value of `KUBERNETES_SERVICE_PORT`, which Kubernetes sets in each pod.
     pub port: Option<String>,
     /// The home folder of the user, which may contain `.kube/config`.
     pub home: Option<PathBuf>,
@@ -46,11 +46,11 @@ impl Environment {
 
 /// Returns the kubeconfig for helm.
 ///
-/// This is the given one, else one written to `folder` for the service account in `mount`, else the user's
-/// `.kube/config`.
+/// This is the kubeconfig that the user named. If the user named none, it is a file that this function writes to
+/// `folder` for the pod's service account in `mount`; outside of a pod, it is the user's `.kube/config`.
 ///
 /// # Errors
-/// If none of these three kubeconfigs exists, or the one for the service account cannot be written.
+/// If there is no kubeconfig, or the kubeconfig for the service account cannot be written.
 pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());
@@ -91,7 +91,8 @@ pub(crate) fn write_for_service_account(host: &str, port: &str, mount: &Path, fo
     Ok(path)
 }
 
-/// Writes to a temporary file and renames it, so that a helm that starts meanwhile never reads a partial file.
+/// Writes a file that only this user can read. Writes to a temporary file and renames it, so that a helm process that
+/// starts meanwhile never reads a partial file.
 fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension("new");
     if let Some(folder) = path.parent() {

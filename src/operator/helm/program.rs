@@ -24,10 +24,11 @@ const NEWEST_MAJOR: u32 = 4;
 /// The timeout of `helm version`, which needs no cluster and takes well under a second.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The storage driver of helm's records, regardless of the environment: the operator watches Secrets.
+/// The environment variable that makes helm store its records in Secrets, which the operator watches.
 pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
-/// The operator's environment variables that helm gets as well: they locate programs, proxies and trusted certificates.
+/// The operator's environment variables that helm also gets: they contain the locations of programs, proxies and
+/// trusted certificates.
 const PASSED_ON: [&str; 12] = [
     "PATH",
     "TMPDIR",
@@ -43,19 +44,19 @@ const PASSED_ON: [&str; 12] = [
     "SSL_CERT_DIR",
 ];
 
-/// Makes Go collect garbage less often, up to a memory limit.
+/// The environment variables that make helm's Go runtime collect garbage less often, up to a memory limit.
 ///
-/// This saves 15 % of the processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1), for a peak of 120 MB
-/// instead of 80 MB. Twelve slots share few cores, so time is scarcer than memory.
+/// They save 15 % of helm's processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1), for a peak of 120
+/// MB instead of 80 MB. Up to twelve helm processes share few cores, so time is scarcer than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
 
 /// The major and minor version of a helm program. Patch levels never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render and apply
-    /// differently.
+    /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render charts
+    /// and apply objects differently.
     pub major: u32,
-    /// The minor version.
+    /// The minor version, such as 17 in 3.17.
     pub minor: u32,
 }
 
@@ -68,7 +69,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = ();
 
-    /// Parses `v4.3.1`, `v4.3`, `3.22.0+gabcdef` and the like. A major and a minor number are required.
+    /// Parses a version such as `v4.3.1`, `v4.3` or `3.22.0+gabcdef`. The text must contain a major and a minor number.
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.trim().trim_start_matches('v').splitn(3, ['.', '+', '-']);
         let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(());
@@ -86,9 +87,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds helm (`path`, else `helm` on `PATH`) and accepts versions 3.17 and newer, and every 4.x.
+    /// Finds the helm program at `path`, or as `helm` on `PATH`, and checks that its version is 3.17 or newer within 3,
+    /// or any 4.x.
     ///
-    /// `home` is a writable folder of the operator. Each slot's `HELM_*_HOME` is below it.
+    /// `home` is a writable folder of the operator, in which each slot has its own folders for helm's files
+    /// (`HELM_*_HOME`).
     ///
     /// # Errors
     /// If helm is missing, cannot run, or has an unsupported version.
@@ -104,26 +107,27 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns the same program for the cluster of this kubeconfig.
+    /// Makes all commands of this program use the cluster of this kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), ..self }
     }
 
-    /// Returns helm's version.
+    /// Returns the version of the helm program.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns the path that was given to [`Program::find`], or the name `helm`, which is looked up on `PATH`.
+    /// Returns the path that the caller of [`Program::find`] gave, or the name `helm`, which the system finds on
+    /// `PATH`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns a command of this program without arguments. Its stdin is closed, and its stdout and stderr are
+    /// Returns a command of this program without arguments. Its stdin is empty, and its stdout and stderr are
     /// discarded.
     ///
-    /// `slot` names the folder of helm's caches. Concurrent commands need different slots.
+    /// `slot` is the name of the folder that contains helm's caches. Concurrent commands need different slots.
     pub fn command(&self, slot: &str) -> Command {
         let mut command = new_command(self.path.as_os_str());
         self.set_environment(&mut command, slot);

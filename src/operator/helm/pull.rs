@@ -1,4 +1,4 @@
-//! Downloads charts from repositories by `helm pull`, so that the operator needs no HTTP client for them.
+//! Downloads charts from repositories with `helm pull`, so that the operator needs no own client of repositories.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,11 +15,11 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The maximum length of helm's error message that is kept.
+/// The maximum number of characters of helm's error message that osdpl keeps.
 const MAX_LENGTH: usize = 400;
 
-/// A function that creates a helm command without arguments. Its parameter names the slot, and with it the folder of
-/// helm's caches.
+/// A function that creates a helm command without arguments. Its parameter is the slot: the name of the folder that
+/// contains helm's caches.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
 /// Pulls charts with the helm program.
@@ -28,7 +28,7 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// Creates a puller that starts helm with the commands that `start` creates, such as `move |slot|
+    /// Creates a puller that runs helm with the commands that `start` creates, such as `move |slot|
     /// program.command(slot)`.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
         Self { start: Box::new(start) }
@@ -37,7 +37,7 @@ impl Puller {
     /// Runs helm with its cache and data folders in `home`, and returns its stdout.
     async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
-        // helm 4 keeps each pulled archive in its cache. The caller deletes `home`, and with it the cache.
+        // helm 4 keeps each pulled archive in its cache. The caller deletes the folder `home`, and with it the cache.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
         }
@@ -85,15 +85,15 @@ impl Pull for Puller {
     }
 }
 
-/// Returns the name and flags by which helm finds a chart in its repository.
+/// Returns the arguments with which helm finds one version of a chart in its repository.
 pub fn reference(request: &Request) -> ChartReference {
     let mut chart = chart(&request.repository, &request.chart);
     chart.flags.extend(["--version".to_owned(), request.version.clone()]);
     chart
 }
 
-/// Returns the name and flags that name a chart on the command line: its address in a registry, or its name and
-/// `--repo` in a repository.
+/// Returns the arguments that name a chart on helm's command line: its address in a registry, or its name and the flag
+/// `--repo` with its repository.
 fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
         return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
@@ -115,8 +115,8 @@ async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
 
 /// Classifies helm's error message.
 ///
-/// The phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's `syscall.Errno`). An unknown
-/// error is taken for a network error, which is retried.
+/// The phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's `syscall.Errno`). Any other
+/// error counts as a network error, after which the store retries.
 fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");

@@ -1,8 +1,8 @@
 //! The Runner starts helm processes: at most one per release, and a limited number at a time.
 //!
-//! It has no queue. A job without a free slot is refused. The end of each process notifies the watchers of
-//! [`Runner::changes`]. The next plan, based on the state *then*, starts the most urgent jobs. A queue would start helm
-//! with outdated values.
+//! The Runner has no queue: if no slot is free, it refuses a job. When a process ends, the Runner notifies the watchers
+//! of [`Runner::changes`], which triggers a pass. The plan of that pass starts the jobs that are the most urgent
+//! *then*. A queue would start helm with outdated values.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -58,7 +58,7 @@ struct Entry {
 }
 
 impl Runner {
-    /// Creates a Runner that starts this helm program. The labels of its attempts contain the identity `instance`.
+    /// Creates a Runner that starts this helm program; `instance` is the identity of this operator process.
     ///
     /// The caller must run in a tokio runtime.
     ///
@@ -75,12 +75,12 @@ impl Runner {
         })))
     }
 
-    /// Returns the helm program.
+    /// Returns the helm program that the Runner starts.
     pub fn program(&self) -> &Program {
         &self.0.program
     }
 
-    /// Returns the identity of this operator process, which all its attempts contain.
+    /// Returns the identity of this operator process, which each of its attempts contains.
     pub fn instance(&self) -> &Instance {
         &self.0.instance
     }
@@ -90,7 +90,8 @@ impl Runner {
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // Serialise the values before taking the lock, because serialising a large value tree takes a while.
+        // Serialise the values before taking the lock: serialising a large value tree would block other callers for a
+        // while.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),
@@ -137,7 +138,7 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. More helm processes than processors do not render faster.
+    /// Returns the number of processors. More concurrent helm processes than processors do not render charts faster.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
@@ -154,15 +155,17 @@ impl Runner {
         self.0.changed.subscribe()
     }
 
-    /// Returns the counters for metrics.
+    /// Returns the counters of helm processes, for the metrics.
     pub(crate) fn counters(&self) -> Counters {
         self.0.state().counters.clone()
     }
 
-    /// Refuses new jobs, stops all processes, and returns when the last one has ended, shortly after the grace period.
+    /// Refuses new jobs, stops all helm processes, and returns when the last process has ended, shortly after the grace
+    /// period.
     ///
     /// A stopped install or upgrade leaves a failed record, which needs no recovery. A stopped uninstall leaves an
-    /// `uninstalling` record, because helm has no signal handler there; the next operator uninstalls the release again.
+    /// `uninstalling` record, because helm has no signal handler during an uninstall. The next operator process
+    /// uninstalls the release again.
     pub async fn shutdown(&self) {
         let mut changes = self.changes();
         let running: Vec<ReleaseKey> = {
@@ -173,7 +176,7 @@ impl Runner {
         for release in running {
             self.stop(&release, StopReason::Shutdown);
         }
-        // Waiting cannot fail, because the sender is part of `self`.
+        // Waiting cannot fail: it would fail only if the sender was dropped, which is part of `self`.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
     }
 }
@@ -184,7 +187,8 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What a started job has in addition to the job: its slot, its attempt and the input for stdin.
+/// The parts that the Runner adds to a job when it starts: its slot, its attempt, its start time and the input for
+/// stdin.
 struct StartedJob {
     slot: usize,
     attempt: Attempt,
@@ -271,8 +275,8 @@ impl State {
 }
 
 impl Entry {
-    /// Requests that the process stops. Returns whether this is the first request; the reasons of later requests are
-    /// ignored.
+    /// Requests that the process stops. Returns whether this is the first request; later requests do not change the
+    /// reason.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -291,7 +295,7 @@ pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, JobRejecti
     Ok(document)
 }
 
-/// Returns the class of helm's failure, if helm failed, and the message about its exit.
+/// Returns the class of helm's failure, if helm failed, and the message about how helm ended.
 fn explain(exit: &Exit, tail: &Tail, scrubber: &Scrubber) -> (Option<Failure>, String) {
     match exit {
         Exit::Success => (None, String::new()),

@@ -1,8 +1,8 @@
-//! The thread that starts helm processes.
+//! Starts helm processes from a thread of their own, which lives as long as the Runner.
 //!
 //! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). For the kernel, the
-//! parent is the *thread* that forked, not the process. The worker threads of a runtime come and go, and the end of one
-//! would end a helm process. The thread of this module lives as long as the Runner.
+//! parent is the *thread* that forked the process. The worker threads of the async runtime come and go: if helm was
+//! forked by a worker thread, the end of that thread would end helm.
 
 use std::io;
 use std::sync::mpsc;
@@ -15,26 +15,28 @@ struct Request {
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-/// A handle to the thread. When the last one is dropped, the thread and its helm processes end.
+/// A handle to the thread that starts processes. When the last handle is dropped, the thread and its helm processes
+/// end.
 #[derive(Clone)]
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. The current tokio runtime waits for the processes that the thread starts.
+    /// Starts the thread. The current tokio runtime waits for the end of the processes that the thread starts.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Sending fails only if the runtime has ended. Then this thread ends, and the helm process with it.
+                // Ignore an error: sending fails only if the runtime has ended. Then this thread ends, too, and the
+                // helm process with it.
                 drop(reply.send(command.spawn()));
             }
         })?;
         Ok(Self(sender))
     }
 
-    /// Starts a process from the thread of this spawner.
+    /// Makes the thread start a process.
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let (reply, response) = oneshot::channel();
         let thread_ended = || io::Error::other("the thread that starts helm has ended");

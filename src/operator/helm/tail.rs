@@ -1,21 +1,22 @@
 //! Keeps the beginning and the end of a process's stderr.
 //!
-//! The end contains the error, but helm puts an object's name at the start of a line that may be many kilobytes long.
+//! The end contains the reason of a failure. The name of the object may be at the beginning: helm puts it at the start
+//! of a line that may be many kilobytes long.
 
 use std::collections::VecDeque;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The number of bytes kept of the beginning of the stream.
+/// The number of bytes that osdpl keeps of the beginning of stderr.
 const BEGINNING: usize = 4 * 1024;
 
-/// The number of bytes kept of the end of the stream.
+/// The number of bytes that osdpl keeps of the end of stderr.
 ///
 /// An error about two refused Jobs fits into this number: it contains the Jobs' pod templates, which helm 3 joins into
 /// one line.
 const END: usize = 60 * 1024;
 
-/// The text that replaces dropped bytes.
+/// The text that replaces the dropped middle of stderr.
 const GAP: &str = " … ";
 
 /// The beginning and the end of a process's stderr.
@@ -38,7 +39,7 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets, and without the parts of a secret at the place where bytes were dropped.
+    /// Returns the kept text without secrets. Where bytes were dropped, also removes the rest of a secret that was cut.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

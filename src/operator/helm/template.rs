@@ -15,12 +15,13 @@ use osdpl_core::scrub::Scrubber;
 /// The timeout of `helm template`. The largest chart takes two seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// The cluster's capabilities that templates can query.
+/// The capabilities of a cluster that templates can query: its Kubernetes version and its API groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The version of Kubernetes, such as `v1.36.2`; helm's default if unset.
     pub kubernetes: Option<String>,
-    /// Additional API groups and versions, such as `monitoring.coreos.com/v1`.
+    /// The API groups and versions that the cluster has in addition to helm's defaults, such as
+    /// `monitoring.coreos.com/v1`.
     pub versions: Vec<String>,
 }
 
@@ -28,13 +29,13 @@ pub struct Capabilities {
 pub struct Template<'a> {
     /// The name and namespace of the release to render.
     pub release: &'a ReleaseKey,
-    /// A packaged chart on disk.
+    /// The path of the packaged chart.
     pub chart: &'a Path,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: &'a Value,
-    /// Whether the release exists, so that templates see an upgrade instead of an install.
+    /// Whether the release exists. If it does, templates see an upgrade, else an install.
     pub is_upgrade: bool,
-    /// The capabilities of the cluster.
+    /// The capabilities of the cluster that helm shows to templates.
     pub capabilities: &'a Capabilities,
 }
 
@@ -68,7 +69,7 @@ impl Template<'_> {
         let stdin = child.stdin.take();
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // A failure is ignored: if helm ends before it has read all values, its error message tells why.
+                // Ignore a failed write: if helm ends before it has read all values, helm's error message tells why.
                 drop(stdin.write_all(&input).await);
                 drop(stdin.shutdown().await);
             }

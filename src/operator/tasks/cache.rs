@@ -10,7 +10,7 @@ use super::watch::Update;
 /// An object's namespace and name.
 pub(super) type Name = (String, String);
 
-/// The values of one watch. While the watch lists anew, the previous values stay visible.
+/// The values of one watch. While the watch lists its objects again, the cache returns the previous values.
 #[derive(Debug)]
 pub(super) struct WatchCache<V> {
     current: BTreeMap<Name, V>,
@@ -26,8 +26,8 @@ impl<V> Default for WatchCache<V> {
 }
 
 impl<V: PartialEq> WatchCache<V> {
-    /// Applies an update of the watch. Returns whether a value changed, a first list was complete, or an attempt failed
-    /// for the first time.
+    /// Updates the cache with an update of the watch. Returns whether a value changed, the first list became complete,
+    /// or an attempt to list failed for the first time.
     ///
     /// `read` returns the value to cache for an object, or `None` for an object that the cache ignores.
     pub(super) fn apply<O: Resource>(
@@ -73,22 +73,22 @@ impl<V: PartialEq> WatchCache<V> {
         true
     }
 
-    /// Whether the first list of the watch was complete.
+    /// Whether the watch has completed its first list.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// Whether the first list of the watch was complete, or an attempt to list has failed.
+    /// Whether the watch has completed its first list, or an attempt to list has failed.
     pub(super) fn is_settled(&self) -> bool {
         self.listed || self.failed
     }
 
-    /// Returns the value of one object.
+    /// Returns the cached value of the object with this name.
     pub(super) fn get(&self, name: &Name) -> Option<&V> {
         self.current.get(name)
     }
 
-    /// Returns the values with the names of their objects.
+    /// Returns all cached values, each with the name of its object.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&Name, &V)> {
         self.current.iter()
     }

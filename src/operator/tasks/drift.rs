@@ -1,7 +1,7 @@
 //! Watches the objects of releases for changes that others made since helm's last operation.
 //!
-//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. It keeps
-//! a [`osdpl_core::drift::WriterTrace`] of each object.
+//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. The task
+//! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
 //!
 //! The watch on an object may report helm's change before the watch on helm's records reports the operation. So the
 //! task reads an object that looks changed from the API server, and then checks whether helm has worked on the release
@@ -39,7 +39,8 @@ const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The delay before an object is read again after a failed read, or after helm was found to be working on its release.
+/// The delay before the task repeats a check that ended without a result: a read failed, or helm was working on the
+/// release.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The maximum number of objects that the task reads at the same time.
@@ -48,7 +49,7 @@ const FETCHES: usize = 4;
 /// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// What the drift task needs: the client, the settings, and the releases to watch.
+/// The parts that the drift task starts with: the client, the settings, and the releases to watch.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,
@@ -59,7 +60,7 @@ pub(super) struct DriftTask {
     pub(super) selected: watch::Receiver<Option<BTreeSet<ReleaseKey>>>,
 }
 
-/// The store of the watched objects, and the notification that it changed.
+/// The store of the watched objects, and the notification that the store changed.
 #[derive(Clone, Default)]
 struct Shared {
     store: Arc<Mutex<Store>>,
@@ -73,7 +74,10 @@ impl Shared {
     }
 }
 
-/// Starts the drift task; returns the receiver of its result, which is `None` until the first full observation.
+/// Starts the drift task; returns the receiver of the drift that it finds.
+///
+/// The receiver's value is `None` until every watch has completed its first list, or failed, and the first checks have
+/// ended.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     task: DriftTask,
@@ -129,7 +133,7 @@ impl DriftTask {
         }
     }
 
-    /// Starts and stops watches so that exactly the kinds in the manifests of the releases are watched.
+    /// Starts and stops watches so that the task watches exactly the kinds in the manifests of the releases.
     fn watch(
         &self,
         watches: &mut BTreeMap<&'static Kind, Spawner>,
@@ -169,7 +173,7 @@ impl DriftTask {
     }
 }
 
-/// Whether the release is watched for drift: it is selected, and this operator made its newest revision.
+/// Whether the task watches the release for drift: the release is selected, and this operator made its newest revision.
 fn is_included(key: &ReleaseKey, release: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
     let made_by_operator = release.attempt.as_ref().is_some_and(|attempt| attempt.revision == release.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))

@@ -30,7 +30,7 @@ const CREATED: u16 = 201;
 /// The maximum number of concurrent probes.
 const MAX_PROBES: usize = 2;
 
-/// How the APIs of services are probed.
+/// The settings with which the endpoints task probes the APIs of services.
 #[derive(Clone, Debug)]
 pub struct Probing {
     /// The timeout and the trusted certificates of the connections to the APIs.
@@ -48,14 +48,14 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The APIs to probe, as the last pass has set them.
+/// The APIs that the last pass has requested to probe, by release.
 pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
 /// The results of the latest probes, by release.
 pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
-/// Starts the endpoints task, unless probes are disabled; returns the sender of the targets and the receiver of the
-/// results.
+/// Starts the endpoints task, unless probes are disabled; returns the sender of the APIs to probe and the receiver of
+/// the results.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     probing: Option<&Probing>,
@@ -97,7 +97,7 @@ async fn run(
     }
 }
 
-/// Probes one API. If the API is Keystone's and its service catalogue is needed, also requests a token.
+/// Probes one API. If Keystone's service catalogue is needed and the API is Keystone's, also requests a token.
 async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
     let (result, types) = match http.get(&target.url).await {
         None => (ProbeResult::Unreachable, None),

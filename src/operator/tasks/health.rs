@@ -43,7 +43,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The maximum number of concurrent log requests.
 const FETCHES: usize = 2;
 
-/// The store of the watched objects, and the notification that it changed.
+/// The store of the watched objects, and the notification that the store changed.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     store: Arc<Mutex<Store>>,
@@ -70,9 +70,9 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the health task; returns the receiver of its result, and the store.
+/// Starts the watches and the health task; returns the receiver of the assessed state, and the store.
 ///
-/// The result is `None` until all required kinds were listed.
+/// The assessed state is `None` until all required kinds were listed.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -116,7 +116,7 @@ impl Watches<'_> {
         self.watch_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
         self.watch_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
         self.watch_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
-        // All Jobs are watched, because hooks lack helm's label and some Jobs of OpenStack-Helm lack upstream's label.
+        // Watch all Jobs, because hooks lack helm's label and some Jobs of OpenStack-Helm lack upstream's label.
         // `Batch::read` then ignores the Jobs that belong to no release.
         let all = watcher::Config::default();
         self.watch_kind::<Job>(
@@ -234,7 +234,8 @@ async fn run(
             (store.overview(FETCHES.saturating_sub(fetches.len())), store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
-        // The first result waits for all logs, so that a restarted operator reports the same as before its restart.
+        // Publish the first result only after all logs were fetched, so that a restarted operator reports the same as
+        // before its restart.
         if let Some(health) = health.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
             publish(Some(Arc::new(health)), &sender, &trigger);
         }

@@ -1,4 +1,4 @@
-//! Queries Nova about its hosts: which are new, and which have lost their node. Deletes hosts on behalf of `apply`.
+//! Asks Nova which of its hosts are new and which have lost their node, and deletes hosts on behalf of `apply`.
 //!
 //! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
@@ -30,11 +30,12 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// difference that lasts longer is deliberate, for example because computes run outside of the cluster.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
-/// The longest pause between two queries while Nova cannot be queried, or keeps a host that the user wants deleted.
+/// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host
+/// that the user wants deleted.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the hosts task, unless API access is disabled; returns the sender of queries and the receiver of
-/// observations.
+/// Starts the hosts task, unless access to the APIs is disabled; returns the sender of queries and the receiver of
+/// Nova's responses.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,
@@ -83,7 +84,7 @@ async fn run(
     }
 }
 
-/// Returns the longest pause after which an unchanged query is repeated; zero if it is not repeated.
+/// Returns the longest pause after which the task repeats an unchanged query; zero if it does not repeat the query.
 fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> Duration {
     match response {
         Ok(response) if !response.not_deleted.is_empty() => RETRY_PAUSE,
@@ -93,7 +94,7 @@ fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> 
     }
 }
 
-/// Queries Nova about its hosts, and deletes those of the removed nodes.
+/// Queries Nova about its hosts, and deletes the hosts of the query's removed nodes.
 async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
     let mut response = HostResponse { hosts: query_hosts(client, query).await?, ..HostResponse::default() };
     for node in &query.removed_nodes {
@@ -116,8 +117,8 @@ async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Host
     Ok(Hosts::from_services(services, &hypervisors, query.nodes.as_ref()))
 }
 
-/// Deletes a host, provided that nova-compute no longer reports and no instance is on it; returns the number of its
-/// Neutron agents.
+/// Deletes a host from Nova and Neutron, provided that nova-compute no longer reports and the host has no instance;
+/// returns the number of Neutron agents that were deleted with the host.
 async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {

@@ -11,15 +11,15 @@ use osdpl_core::observed::{
 };
 use osdpl_core::openstack::HostObservation;
 
-/// The results of all tasks at one time. Cheap to clone, because they are shared.
+/// The results of all tasks at one time. Copies are cheap, because they share the results.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// helm's release records, by release.
+    /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
     /// Changes that others made to the objects of releases that are watched for drift and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The responses of the APIs that can be reached, by release.
+    /// The results of the probes of the APIs to which a connection is possible, by release.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its hosts; `None` before the first query.
     pub hosts: Option<Arc<HostObservation>>,
@@ -49,7 +49,7 @@ impl Observation {
         &self.health.claims
     }
 
-    /// Returns the `StorageClasses` of the cluster; `None` if they may not be listed.
+    /// Returns the `StorageClasses` of the cluster; `None` if the operator may not list them.
     pub(crate) fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
@@ -59,17 +59,17 @@ impl Observation {
         &self.health.affected
     }
 
-    /// Returns the nodes of the cluster by name; `None` if they may not be listed.
+    /// Returns the nodes of the cluster by name; `None` if the operator may not list them.
     pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
         self.health.nodes.as_deref()
     }
 
-    /// Returns the nodes of the cluster by name, as a shared pointer; `None` if they may not be listed.
+    /// Returns the nodes of the cluster by name, as a shared pointer; `None` if the operator may not list them.
     pub(crate) fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }
 
-    /// Returns each root cause once, with the objects it affects.
+    /// Returns each root cause once, with the objects that it keeps from being ready.
     pub fn causes(&self) -> &[Cause] {
         &self.health.causes
     }

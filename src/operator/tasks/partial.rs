@@ -1,7 +1,7 @@
 //! Kubernetes objects reduced to the few fields that osdpl uses.
 //!
-//! A pod is some 10 KB of JSON, of which 300 bytes are used. Undeclared fields are skipped during parsing, without
-//! being allocated: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
+//! A pod is some 10 KB of JSON, of which 300 bytes are used. The parser skips all other fields without allocating
+//! memory for them: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// The prefixes of the annotations that are kept: helm's owner of an object, the mark of the default StorageClass, and
-/// the operator's own annotation on nodes.
+/// The prefixes of the annotations that the parser keeps: the release that owns an object, as helm records it, the mark
+/// of the default StorageClass, and the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A Kubernetes kind, and the fields that the operator reads.
@@ -44,7 +44,7 @@ pub(super) trait Kind: Clone + Send + Sync + 'static {
     type Data: Part;
 }
 
-/// The traits that the type of an object's spec, status or data needs.
+/// The traits that a type must have to be the spec, status or data of a [`Partial`] object.
 pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}
@@ -61,10 +61,10 @@ pub(super) struct Partial<K: Kind> {
     pub(super) status: K::Status,
     #[serde(default)]
     pub(super) data: K::Data,
-    /// The provisioner of a StorageClass, which has no spec.
+    /// The provisioner of a StorageClass, a top-level field, because a StorageClass has no spec.
     #[serde(default)]
     pub(super) provisioner: String,
-    /// The number of a `ControllerRevision`, which has no spec.
+    /// The revision's number in a `ControllerRevision`, a top-level field, because a `ControllerRevision` has no spec.
     #[serde(default)]
     pub(super) revision: i64,
 }
@@ -109,7 +109,7 @@ impl<K: Kind> Resource for Partial<K> {
     }
 }
 
-/// Parses the metadata fields that osdpl uses, and skips all others.
+/// Parses the metadata fields that osdpl uses, and skips all other fields.
 fn reduce_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let reduced = ReducedMetadata::deserialize(deserializer)?;
     Ok(ObjectMeta {

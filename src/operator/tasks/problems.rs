@@ -1,4 +1,4 @@
-//! Collects failures that keep the tasks from seeing the cluster, to show them to users.
+//! Collects failures that keep the tasks from observing the cluster, so that the status can report them.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to expire problems")]
 
@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 /// How long a failure must last before the list of problems contains it. A restart of the API server takes less time.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The time after which a problem that has not recurred is dropped.
+/// The time after which a problem that has not recurred leaves the list of problems.
 ///
 /// A watch that has recovered may send no event for long, so that only the absence of failures shows the recovery. The
-/// time is longer than any pause between two attempts.
+/// time is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
-/// How often the list of problems is checked for expired ones, while the list is not empty.
+/// How often the problems task removes expired problems, while there are any problems.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
@@ -27,7 +27,7 @@ pub(super) struct Problems {
     changed: Arc<Notify>,
 }
 
-/// An activity such as `watching`, and the name of the object that it concerns.
+/// An activity such as `watching`, and the name of the kind, object or task that it concerns.
 type ActivityKey = (&'static str, String);
 
 #[derive(Debug)]
@@ -35,7 +35,8 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the list of problems contains this one at once, because it is a single event that need not recur.
+    /// Whether the list contains this problem at once, without [`GRACE`], because the problem is a single event that
+    /// need not recur.
     at_once: bool,
 }
 
@@ -45,7 +46,7 @@ impl Problems {
         self.record((activity, object.to_owned()), message, false, Instant::now());
     }
 
-    /// Reports a single failure of `activity` on `object`, which the list of problems contains at once.
+    /// Reports a single failure of `activity` on `object`. The list of problems contains it at once.
     pub(super) fn report_event(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, true, Instant::now());
     }
@@ -63,7 +64,7 @@ impl Problems {
         }
     }
 
-    /// Reports that `activity` on `object` has succeeded, which ends a problem.
+    /// Reports that `activity` on `object` has succeeded, which removes an earlier failure from the list of problems.
     pub(super) fn report_success(&self, activity: &'static str, object: &str) {
         let mut problems = self.problems();
         if !problems.is_empty() {
@@ -71,7 +72,7 @@ impl Problems {
         }
     }
 
-    /// Returns the current problems. Objects with the same activity and message share a line.
+    /// Returns the current problems as lines of text. Objects with the same activity and message share a line.
     pub(super) fn list(&self) -> Vec<String> {
         self.list_at(Instant::now())
     }

@@ -1,7 +1,8 @@
 //! Observes helm's release records.
 //!
-//! The metadata of the records of all releases is watched. A body is fetched only of releases that are or were managed
-//! by this operator: at each step of an operation (helm rewrites its record at each hook), and once after its end.
+//! The task watches the metadata of the records of all releases. It fetches the body of a record only if this operator
+//! manages or managed the release: at each step of an operation (helm rewrites its record at each hook), and once after
+//! its end.
 
 mod bodies;
 mod body;
@@ -27,20 +28,21 @@ use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 
-/// The observed state of each release.
+/// The observed state of each release, by the release's namespace and name.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
 /// How long the task collects changes of release records before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The maximum number of bodies that are fetched and decoded concurrently. Each body unpacks to megabytes.
+/// The maximum number of bodies of records that the task fetches and decodes concurrently. Each body unpacks to
+/// megabytes.
 const FETCHES: usize = 2;
 
 /// How often the task repeats checks that no watch triggers: whether another operator process is still alive, and reads
 /// of bodies that have failed.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The metadata of the watched records, and the notification that it changed.
+/// The metadata of the watched records, and the notification that the metadata changed.
 #[derive(Clone, Default)]
 struct Shared {
     records: Arc<Mutex<Records>>,
@@ -54,8 +56,8 @@ impl Shared {
     }
 }
 
-/// Starts the watches on records and the releases task; returns the receiver of the result, which is `None` until all
-/// records were read.
+/// Starts the watches on records and the releases task; returns the receiver of the releases' state, which is `None`
+/// until the task has listed all records and read their bodies.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -108,7 +110,8 @@ impl ReleaseTask {
                 fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
-                // The first result waits for all bodies, so that a restarted operator reports the same as before.
+                // Publish the first result only after all bodies were read, so that a restarted operator reports the
+                // same as before its restart.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
                     publish(Some(Arc::new(releases)), &self.sender, &self.trigger);
                 }
@@ -122,7 +125,9 @@ impl ReleaseTask {
     }
 }
 
-/// Whether another operator process may hold the lock of the release. No watch reports when that process ends.
+/// Whether another operator process may hold the lock of the release.
+///
+/// No watch reports when that process ends, so the task must check again.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked
@@ -139,7 +144,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .map(|(key, newest)| {
             let mut release = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
-                // The metadata of all records of the release is malformed.
+                // All records of the release have malformed metadata.
                 None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
             };
             release.was_deployed = newest.was_deployed;
@@ -157,7 +162,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the body, but without its running hook if the operation has ended since the body was read.
+/// Returns the record's body. Leaves out its running hook if the operation has ended since the task read the body.
 fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
     let running = is_locked(meta);
     RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }

@@ -1,4 +1,4 @@
-//! Watches the pods and the template revisions of `DaemonSets` during a rollout, and only then.
+//! Watches the pods and the template revisions of `DaemonSets`, only during a rollout.
 //!
 //! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
@@ -22,31 +22,31 @@ use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 /// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The `DaemonSet` components to watch, as the last pass has set them.
+/// The components whose `DaemonSets` the last pass has requested to watch.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and template revisions of each component whose objects were listed.
+/// The pods and template revisions of each watched component, after both were listed.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
-/// A revision of a `DaemonSet`'s template.
+/// A revision of a `DaemonSet`'s pod template, which Kubernetes stores as a `ControllerRevision`.
 #[derive(Debug, PartialEq)]
 struct Revision {
-    /// The uid of the `DaemonSet`.
+    /// The uid of the `DaemonSet` that owns the revision.
     set: String,
     hash: String,
-    /// The number that Kubernetes gives the revision: the higher, the newer. If an old template is used again, its
-    /// revision gets a new number.
+    /// The number that Kubernetes gives the revision. A newer revision has a higher number. If someone restores an old
+    /// template, its revision gets a new number.
     number: i64,
 }
 
-/// The pods and template revisions of one component.
+/// The caches of the pods and template revisions of one component.
 #[derive(Default)]
 struct Caches {
     pods: WatchCache<DaemonPod>,
     revisions: WatchCache<Revision>,
 }
 
-/// The watches of one component, and the objects that they have listed. Dropping this stops them.
+/// The watches of one component, and the objects that they have listed. Dropping this value stops the watches.
 struct Watched {
     caches: Arc<Mutex<Caches>>,
     watches: JoinSet<()>,
@@ -84,7 +84,8 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // A watch ends only by a panic. Then this task ends, is restarted by its spawner, and lists all objects anew.
+        // A watch ends only by a panic. Then end this task as well: its spawner restarts the task, which lists all
+        // objects again.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }

@@ -15,14 +15,15 @@ use super::problems::Problems;
 /// The number of objects per page of a list, for API servers without streaming lists.
 const PAGE: u32 = 100;
 
-/// The pause after the first failure, and the longest pause after repeated failures.
+/// The pause of a watch after its first failure. The pauses after repeated failures grow up to [`LONGEST_PAUSE`].
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The name of the activity under which [`Problems`] lists failed watches.
 const WATCHING: &str = "watching";
 
-/// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects such a list.
+/// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects the request for a
+/// streaming list.
 const UNPROCESSABLE: u16 = 422;
 
 /// The namespaces in which the tasks watch objects.
@@ -45,9 +46,9 @@ impl Scope {
     }
 }
 
-/// An update from a watch.
+/// What a watch reports to its consumer: an event, or a failure.
 pub(super) enum Update<O> {
-    /// An event of the watch.
+    /// The API server has sent an event: a change of an object, or a part of a list.
     Event(watcher::Event<O>),
     /// An attempt to list or watch failed. The watch retries.
     Failed,
@@ -78,7 +79,7 @@ pub(super) async fn follow<K: Kind>(
 
 /// Watches a kind until the future is dropped, and passes every event to `take`.
 ///
-/// Failures are reported as problems; the watch retries with growing pauses.
+/// This function reports failures as problems, and retries with growing pauses.
 pub(super) async fn follow_objects<O>(
     api: Api<O>,
     kind: WatchedKind,
@@ -94,8 +95,8 @@ pub(super) async fn follow_objects<O>(
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // The event `Init` only announces a list. A problem ends when the first object, or the end of the
-                    // list, arrives.
+                    // The event `Init` only announces a list. The watch has recovered from a problem when the first
+                    // object, or the end of the list, arrives.
                     if !matches!(event, watcher::Event::Init) {
                         problems.report_success(WATCHING, kind.plural);
                     }
@@ -122,11 +123,11 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
             problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // One object cannot be parsed. The watch still delivers all other objects.
+        // The operator cannot parse one object. The watch still delivers all other objects.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // This is no problem: the watcher resumes an interrupted watch where it stopped.
+        // Do not report a problem: the watcher resumes an interrupted watch where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
         watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {
@@ -150,7 +151,7 @@ fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String 
 pub(super) fn describe_error(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
-        // serde's message may quote the object, which may be a Secret.
+        // Leave out serde's message: it may quote the object, which may be a Secret.
         Error::SerdeError(error) => format!("an object cannot be read: column {}", error.column()),
         other => {
             let mut cause: &dyn std::error::Error = other;
@@ -162,7 +163,7 @@ pub(super) fn describe_error(error: &Error) -> String {
     }
 }
 
-/// The growing pauses between a watch's attempts to connect. The first ones are short, because a restarted API server
+/// The growing pauses between a watch's attempts to connect. The first pauses are short, because a restarted API server
 /// is back in seconds.
 #[derive(Default)]
 struct Pauses {

@@ -1,4 +1,4 @@
-//! The TLS listener of the webhook, which reads its certificate again when the files change.
+//! Listens for the webhook's TLS connections, and reads the webhook's certificate again when its files change.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,9 +16,9 @@ use tokio_rustls::server::TlsStream;
 
 use super::CertificateFiles;
 
-/// The timeout of a TLS handshake.
+/// The timeout of a client's TLS handshake with the webhook.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of connections that have completed their TLS handshake and wait to be served.
+/// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other.
@@ -29,7 +29,7 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    /// Listens with the certificate in these files.
+    /// Starts to accept TLS connections on `listener`, with the certificate and key in `files`.
     pub fn new(listener: TcpListener, files: CertificateFiles) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let certificate = Certificate::read(files)?;
@@ -88,10 +88,10 @@ async fn accept(
     }
 }
 
-/// The certificate of the webhook, as it was last read from its files.
+/// The webhook's certificate and key, from the last time that the webhook read their files.
 struct Certificate {
     files: CertificateFiles,
-    /// The digest of the contents of both files.
+    /// The digest of the contents of the certificate's file and the key's file.
     digest: String,
     acceptor: TlsAcceptor,
 }
@@ -104,9 +104,9 @@ impl Certificate {
 
     /// Replaces the certificate if its files have changed.
     ///
-    /// This runs for each connection and compares the content of the files, because in a mounted Secret the times of
-    /// files may not change. If the files are invalid, for example because only one of them is written yet, the
-    /// listener keeps the old certificate.
+    /// The webhook calls this for each connection. The function compares the contents of the files, because the times
+    /// of files in a mounted Secret may not change. If the files are invalid, for example because only one of the two
+    /// is written yet, the listener keeps the old certificate.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -126,7 +126,7 @@ impl Certificate {
     }
 }
 
-/// Reads the certificate and the key as text.
+/// Reads the files with the certificate and the key.
 #[allow(clippy::disallowed_methods, reason = "reads the webhook's certificate")]
 fn read_files(files: &CertificateFiles) -> anyhow::Result<[String; 2]> {
     let read = |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
@@ -185,7 +185,7 @@ mod tests {
         let listener = TlsListener::new(listener, files.clone()).unwrap();
         assert!(connects(listener.address, &first).await);
         std::fs::write(&files.key, "half a k").unwrap();
-        assert!(connects(listener.address, &first).await, "an invalid file replaced the certificate");
+        assert!(connects(listener.address, &first).await, "the listener keeps its certificate while a file is invalid");
         let second = certify(&files);
         assert!(connects(listener.address, &second).await);
         assert!(!connects(listener.address, &first).await);

@@ -1,23 +1,23 @@
-//! The tokens of the actions (`{{ … }}`) of a template.
+//! Splits the actions (`{{ … }}`) of a template into tokens.
 
 /// One token of an action, `{{ … }}`, of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// `.a.b`, `$.a.b` or `$name.a.b`: the variable with its `$` (empty, `$` or `$name`), and the keys.
+    /// A path such as `.a.b`, `$.a.b` or `$name.a.b`: the variable with its `$` (empty, `$` or `$name`), and the keys.
     Field(String, Vec<String>),
-    /// A quoted text.
+    /// A quoted string, without its quotes.
     Text(String),
     /// The name of a function, a keyword or a number.
     Word(String),
-    /// `(` or `)`.
+    /// An opening or a closing bracket: `(` or `)`.
     Bracket,
-    /// `|`.
+    /// The pipe between two functions: `|`.
     Pipe,
-    /// `:=` or `=`.
+    /// The sign that assigns a value to a variable: `:=` or `=`.
     Assign,
 }
 
-/// Returns the tokens of each action of a template, in order. Comments are skipped.
+/// Returns the tokens of each action of a template, in the order of the template. Skips comments.
 pub fn actions(text: &str) -> Vec<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -56,7 +56,7 @@ fn tokens(action: &str) -> Vec<Token> {
     found
 }
 
-/// Parses a quoted text. Escape sequences are kept as they are.
+/// Parses the quoted string at the start of a text, and returns it with its length. Keeps escape sequences as they are.
 fn text(rest: &str, quote: char) -> (Option<Token>, usize) {
     let mut is_escaped = false;
     for (position, letter) in rest.char_indices().skip(1) {

@@ -49,7 +49,7 @@ fn truncated() -> Vec<u8> {
     archive
 }
 
-/// Returns an archive that lacks only the end of the compressed stream, which a tar reader does not notice.
+/// Returns an archive that lacks the last bytes of the compressed stream. A tar reader does not notice this.
 fn without_last() -> Vec<u8> {
     let mut archive = chart("1.0.0", "x");
     archive.pop();
@@ -109,7 +109,7 @@ async fn rejected_archives_say_why() {
         (
             "beside the folder",
             with_entry(b"values.yaml", EntryType::Regular),
-            "it has two top folders, \"demo\" and \"values.yaml\", where one chart has one",
+            "it has two top folders, \"demo\" and \"values.yaml\"; an archive must contain one chart in one folder",
         ),
         (
             "no folder",
@@ -119,7 +119,7 @@ async fn rejected_archives_say_why() {
         (
             "two folders",
             with(&[("other/values.yaml", "")]),
-            "it has two top folders, \"demo\" and \"other\", where one chart has one",
+            "it has two top folders, \"demo\" and \"other\"; an archive must contain one chart in one folder",
         ),
         (
             "symbolic link",
@@ -146,7 +146,7 @@ async fn rejected_archives_say_why() {
             with_entry(b"demo/x", EntryType::new(b'V')),
             "entry \"demo/x\" is of a kind unknown to helm; only files and folders are accepted",
         ),
-        ("no UTF-8", with_entry(b"demo/\xff", EntryType::Regular), "entry \"demo/\u{fffd}\" is not named in UTF-8"),
+        ("no UTF-8", with_entry(b"demo/\xff", EntryType::Regular), "the path of entry \"demo/\u{fffd}\" is not UTF-8"),
         (
             "a path twice",
             with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]),

@@ -6,7 +6,8 @@ use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
-/// Folders that the store refuses: what is wrong, how to create it, the reason of the error, and its message.
+/// Folders that the store refuses. Each entry contains the defect, the function that creates it, and the reason and
+/// message of the expected error.
 const REFUSED: [(&str, Setup, &str, &str); 19] = [
     (
         "no such chart",

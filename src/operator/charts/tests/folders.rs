@@ -112,7 +112,7 @@ async fn packs_a_directory_like_helm() {
     assert_eq!(
         (repacked.path.as_path(), fs::read(&repacked.path).unwrap()),
         (packed.path.as_path(), bytes),
-        "the bytes differ when packed twice"
+        "packing a directory twice results in the same bytes"
     );
 }
 

@@ -52,7 +52,7 @@ async fn failed_pulls_say_why_and_what_to_do() {
         assert_eq!(
             fs::read_dir(fixture.cache.path().join("incoming")).unwrap().count(),
             0,
-            "a failed pull left files in the folder for pulls"
+            "a failed pull leaves no files in the folder for pulls"
         );
     }
 }
@@ -155,7 +155,7 @@ async fn rejects_changed_content_of_the_same_version() {
     assert_eq!(
         demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest,
         after,
-        "the remedy in the message does not work"
+        "the remedy in the message works"
     );
 }
 

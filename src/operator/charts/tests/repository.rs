@@ -19,11 +19,11 @@ pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 /// The response of the fake repository to the request for an archive.
 pub type Response = Result<Vec<u8>, PullFailure>;
 
-/// A fake repository of archives by chart and version.
+/// A fake repository of chart archives, by chart and version.
 pub struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
-    /// The permits for pulls, of which each pull consumes one. Without a permit, a pull waits as if the network hangs.
+    /// The permits for pulls. Each pull consumes one permit; without a permit, a pull waits as if the network hangs.
     pub network: Semaphore,
 }
 

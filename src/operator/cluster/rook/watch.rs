@@ -20,7 +20,7 @@ use super::super::watch::spawn_watch;
 use super::rook_resource;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 
-/// The kinds of Rook of which osdpl creates objects.
+/// The kinds of Rook's objects that osdpl creates.
 const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
 /// The objects of each kind by name, or the reason why they can't be listed.
@@ -100,7 +100,7 @@ impl RookWatch {
 }
 
 impl ObjectWatches {
-    /// Watches Rook's objects in the namespace of `target`, and caches the objects of its kinds.
+    /// Watches Rook's objects in the namespace of `target`, and caches all objects of the kinds in `target`.
     ///
     /// `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
@@ -129,9 +129,10 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 impl State {
-    /// Applies an event of the watch; returns whether the state changed, which triggers a pass.
+    /// Updates the state with an event of the watch; returns whether the state changed, which triggers a pass.
     ///
-    /// `listed` collects the objects of a list until it is complete. Once a list was complete, errors change nothing.
+    /// `listed` collects the objects of a list until the list is complete. After the first complete list, errors change
+    /// nothing.
     fn apply(
         &mut self,
         event: Result<watcher::Event<DynamicObject>, watcher::Error>,
@@ -202,9 +203,9 @@ mod tests {
         let (mut state, mut listed) = (State::default(), BTreeMap::new());
         let mut apply = |event| state.apply(event, &mut listed);
         assert!(apply(refused("Rook is not installed")) && !apply(refused("Rook is not installed")));
-        assert!(apply(refused("forbidden")), "the error has changed");
+        assert!(apply(refused("forbidden")), "another error triggers a pass");
         assert!(!apply(Ok(watcher::Event::Init)) && apply(Ok(watcher::Event::InitDone)));
-        assert!(!apply(refused("forbidden")), "the listed objects are still known");
+        assert!(!apply(refused("forbidden")), "after a complete list, an error changes nothing");
         assert!(matches!(state, State::Listed(objects) if objects.is_empty()));
     }
 }

@@ -27,7 +27,7 @@ const DEADLINE_HOOKS: u32 = 8;
 /// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The action that a plan takes for one release.
+/// A release, and the action with which the plan takes the release's next step.
 #[derive(Clone, Copy)]
 pub(super) struct ReleaseStep<'a> {
     /// The release's name in the catalogue.
@@ -37,7 +37,8 @@ pub(super) struct ReleaseStep<'a> {
 }
 
 impl Context {
-    /// Takes the step of a release. If the step fails, osdpl keeps the error and retries after a backoff.
+    /// Executes the plan's action for a release. If the action fails, osdpl keeps the error, and a later pass retries
+    /// the action after a backoff.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
@@ -97,7 +98,8 @@ impl Context {
             Action::Upgrade { delete_jobs } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // If the chart has changed since the plan resolved the values for it, the next pass decides again.
+                // If the chart has changed since the plan was made, the values may be wrong for it: do nothing, because
+                // the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
@@ -141,7 +143,7 @@ impl Context {
         ])
     }
 
-    /// Starts the upgrade of a release.
+    /// Starts the helm upgrade of a release.
     ///
     /// Returns `true` if helm runs; [`Context::start_helm`] describes the other results.
     fn start_upgrade(
@@ -199,7 +201,7 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
     }
 }
 
-/// Returns the failed revisions that still have records.
+/// Returns the failed revisions of a release that still have records.
 fn failed_revisions(observed: &ObservedRelease) -> impl Iterator<Item = u32> {
     observed.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
 }

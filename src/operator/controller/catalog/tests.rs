@@ -14,7 +14,7 @@ async fn invalid_edit_keeps_the_previous_content() {
     let handle = catalog();
     let edge = addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n");
     assert!(handle.update(vec![edge.clone()]).await);
-    assert!(!handle.update(vec![edge]).await, "the additions are the same");
+    assert!(!handle.update(vec![edge]).await, "an update with the same additions changes nothing");
     assert_eq!(handle.catalog().presets["edge"].description, "First.");
     let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
     let other = addition("other", "preset: other\ndescription: Another.\n");
@@ -34,7 +34,7 @@ async fn invalid_edit_keeps_the_previous_content() {
     assert_eq!(
         handle.catalog().presets["edge"].description,
         "First.",
-        "the edit is still invalid, so the first content stays in use"
+        "as long as the edit is invalid, the first content stays in use"
     );
     assert!(handle.update(Vec::new()).await);
     assert!(!handle.catalog().presets.contains_key("edge") && handle.findings().is_empty());
@@ -56,7 +56,7 @@ async fn invalid_addition_at_the_start_is_an_error() {
     assert!(first[0].1.ends_with("so that nothing is changed until it is corrected or deleted"), "{first:?}");
     let other = addition("other", "preset: other\ndescription: Another.\n");
     assert!(handle.update(vec![invalid, other]).await);
-    assert_eq!(findings(&handle)[0].0, Level::Error, "another addition does not correct it");
+    assert_eq!(findings(&handle)[0].0, Level::Error, "a valid addition does not end the error of the invalid one");
     assert!(handle.update(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
     assert_eq!(findings(&handle), []);
 }
@@ -68,13 +68,13 @@ async fn unknown_additions_are_an_error() {
     let finding = handle.findings().pop().unwrap();
     assert!(finding.level == Level::Error && finding.message.contains("forbidden; nothing is changed"), "{finding}");
     let findings = handle.extended_with(Vec::new(), Some("configmaps is forbidden")).await.1;
-    assert_eq!(findings, [finding], "the webhook reports the same error");
+    assert_eq!(findings, [finding], "the webhook reports the same error as a pass");
     handle.set_unknown(None);
     handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
     assert_eq!(
         handle.findings()[0].level,
         Level::Error,
-        "the addition was invalid from the start, so its valid content is not known"
+        "an addition that is invalid in the first list is an error, because its valid content is not known"
     );
 }
 
@@ -84,7 +84,7 @@ async fn validates_with_the_additions_of_another_namespace() {
     assert!(!handle.update(Vec::new()).await, "an empty list does not change the catalogue");
     let edge = addition("edge", "preset: edge\ndescription: First.\n");
     assert!(handle.extended_with(vec![edge.clone()], None).await.0.presets.contains_key("edge"));
-    assert!(!handle.catalog().presets.contains_key("edge"), "the catalogue of passes does not change");
+    assert!(!handle.catalog().presets.contains_key("edge"), "a validation does not change the catalogue of passes");
     let first = handle.extended_with(vec![edge.clone()], None).await;
     let second = handle.extended_with(vec![edge], None).await;
     assert!(Arc::ptr_eq(&first.0, &second.0), "the result is cached");
@@ -96,7 +96,10 @@ async fn validates_an_invalid_edit_like_the_next_pass() {
     handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n")]).await;
     let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
     let (catalog, findings) = handle.extended_with(vec![invalid.clone()], None).await;
-    assert_eq!(catalog.presets["edge"].description, "First.", "passes will use the previous content");
+    assert_eq!(
+        catalog.presets["edge"].description, "First.",
+        "the webhook validates with the content that passes will use"
+    );
     let message = findings.iter().map(ToString::to_string).collect::<String>();
     assert!(
         message.starts_with("ConfigMap openstack/edge: ") && message.ends_with("is used until it is corrected"),
@@ -107,6 +110,6 @@ async fn validates_an_invalid_edit_like_the_next_pass() {
     assert_eq!(
         handle.extended_with(vec![invalid], None).await.1,
         findings,
-        "the webhook reports the same after the pass has read the addition"
+        "the webhook reports the same findings before and after passes have read the edit"
     );
 }

@@ -20,7 +20,7 @@ fn failed(failure: Failure) -> Outcome {
     }
 }
 
-/// Returns the entry in the memory after helm has failed.
+/// Returns the failure that the memory keeps after helm has failed.
 fn remembered(failure: Failure, has_record: bool) -> Failed {
     let mut memory = Memory::default();
     remember_failure(&failed(failure), "0a1b".into(), has_record, &Observation::default(), &mut memory);
@@ -81,13 +81,20 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
     memory.started.insert(key.clone(), "0a1b".into());
     memory.unread.push(outcome.clone());
     assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b");
-    assert!(memory.next_record_read(Timestamp::UNIX_EPOCH).is_some(), "no watch triggers the retry");
-    assert!(memory.failures.is_empty(), "the failure is only classified when the record is known");
+    assert!(
+        memory.next_record_read(Timestamp::UNIX_EPOCH).is_some(),
+        "a timer triggers the next attempt to read the record"
+    );
+    assert!(memory.failures.is_empty(), "osdpl classifies a failure only after it has read the record");
 
     memory.unread.clear();
     memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());
     assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (RetryCondition::Time, "0a1b"));
-    assert_eq!(memory.unobserved_processes()[&key].inputs, "0a1b", "the watch has not reported it yet");
+    assert_eq!(
+        memory.unobserved_processes()[&key].inputs,
+        "0a1b",
+        "the process counts as running until the watch has reported its record"
+    );
     assert!(memory.started.is_empty());
 }
 

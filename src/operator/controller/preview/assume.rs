@@ -13,17 +13,17 @@ use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, Runnin
 use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 
-/// What the assumptions are made from: the stored resource with its status, the catalogue, and charts.
+/// The data that the assumptions are made from: the stored resource with its status, the catalogue, and charts.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
-    /// The catalogue.
+    /// The catalogue that contains the releases.
     pub(super) catalog: &'a Catalog,
     /// The source of charts if the user named one; `None` if charts are assumed from the status.
     pub(super) charts: Option<&'a ChartSource>,
 }
 
-/// The charts that the status reports.
+/// The charts of releases, as far as the status contains them.
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
@@ -51,7 +51,7 @@ impl Assumptions<'_> {
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Adds the helm processes and the probes of APIs that the status reports to a snapshot.
+    /// Adds the helm processes and the results of API probes that the status reports to a snapshot.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
@@ -84,7 +84,7 @@ impl Assumptions<'_> {
         (major.unwrap_or(4), guessed)
     }
 
-    /// Returns the charts that the status reports.
+    /// Returns the charts of the selected releases, as far as the status contains them.
     fn reported_charts(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -142,8 +142,8 @@ impl Assumptions<'_> {
         child.chart_digest.as_ref().filter(|_| is_same && child.chart == release.chart)
     }
 
-    /// Returns the results of the probes from the status: only the operator is in the cluster's network and can reach
-    /// the APIs.
+    /// Returns the results of the API probes that the status contains. Only the operator is in the cluster's network
+    /// and can reach the APIs.
     fn reported_endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
         let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
         let probes = releases.iter().filter_map(|(name, key)| {
@@ -157,8 +157,8 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the operator's helm processes as far as they are visible: by records that a living operator has locked, and by
-/// releases that the status reports as starting.
+/// Adds the operator's helm processes that the preview can detect: by release records that a living operator process
+/// has locked, and by releases that the status reports as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,

@@ -18,7 +18,8 @@ use osdpl_core::scrub::Scrubber;
 /// The timeout until all watches have completed their first list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts the operator's watches as far as the user is permitted to read, and waits for their first lists.
+/// Starts the tasks that watch the cluster, limited to the objects that the user may read, and waits for their first
+/// lists.
 pub(super) async fn observe(
     client: &Client,
     namespaces: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Checks which kinds of objects the user is permitted to read, by listing one object of each.
+//! Checks which kinds of objects the user of `osdpl plan` may read, by listing one object of each kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::cluster::{Error, api_message};
 use crate::tasks::Scope;
 
-/// The objects that the user may read.
+/// The namespaces and the kinds of objects that the user may read.
 pub(super) struct Rights {
     /// The namespaces that the user may read.
     pub(super) scope: Scope,
@@ -23,7 +23,8 @@ pub(super) struct Rights {
     pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
-/// Checks whether the user may read all namespaces, as the operator does, or at least those of the resource's releases.
+/// Checks whether the user may read all namespaces, as the operator does, or at least the namespaces of the resource's
+/// releases.
 ///
 /// # Errors
 /// If the user may not read the namespaces of the releases either; the message names every refused read.
@@ -73,7 +74,7 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
 
 /// Returns the kinds that a plan does not require and that the user may not list.
 ///
-/// The facts that these kinds would have shown are added to `unknown`.
+/// This function adds the facts that objects of these kinds would show to `unknown`.
 async fn unreadable_kinds(
     client: &Client,
     namespaces: &[Option<&str>],

@@ -148,7 +148,7 @@ fn names_every_immutable_object() {
     assert_eq!(classify(IMMUTABLE_4), Failure::Immutable(jobs.to_vec()));
 }
 
-/// The word `Forbidden` in this message is about an immutable field, and not about a missing permission.
+/// The API server uses the word `Forbidden` also for the change of an immutable field, which is no missing permission.
 #[test]
 fn an_immutable_stateful_set_is_not_forbidden() {
     let text = "Error: UPGRADE FAILED: cannot patch \"mariadb-server\" with kind StatefulSet: StatefulSet.apps \"mariadb-server\" is \

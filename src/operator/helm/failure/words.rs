@@ -1,12 +1,11 @@
 //! Condenses helm's stderr to the relevant sentence.
 
-/// The numbers of bytes kept of the beginning and the end of a long message.
-///
-/// The beginning names the object, the end contains the reason.
+/// The number of bytes that [`condense`] keeps of the beginning of a long message, which names the object. [`LAST`] is
+/// the number for the end, which contains the reason.
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
-/// The maximum length of an invalid value that is kept. A longer value is a dump, such as a pod template.
+/// The maximum length of an invalid value that [`condense`] keeps. A longer value is a dump, such as a pod template.
 const SHORT_VALUE: usize = 60;
 
 /// The text that replaces a removed part of helm's message.
@@ -31,7 +30,8 @@ pub(crate) fn condense(text: &str) -> String {
     shorten(prefixes.iter().fold(line.as_str(), |line, prefix| line.strip_prefix(prefix).unwrap_or(line)))
 }
 
-/// Removes the bullet of a line, and the count of a Go multi-error, such as `2 errors occurred:`.
+/// Removes the bullet of a line. Also removes the count of errors that Go writes before a list of errors, such as `2
+/// errors occurred:`.
 fn trim_line(line: &str) -> &str {
     let line = line.trim().trim_start_matches("* ");
     let counted = line.strip_suffix(" error occurred:").or_else(|| line.strip_suffix(" errors occurred:"));
@@ -48,7 +48,7 @@ fn shorten(line: &str) -> String {
     format!("{} {GAP} {}", line[..first].trim_end(), line[last..].trim_start())
 }
 
-/// Returns helm's error without preceding warnings and without dumped objects.
+/// Returns the part of helm's stderr that contains the error, without preceding warnings and without dumped objects.
 ///
 /// helm 4 logs each failed upgrade twice, as a warning and as an error. The function returns the last of these
 /// messages.
@@ -69,7 +69,7 @@ fn last_lines(text: &str) -> &str {
     &text[start..]
 }
 
-/// Removes long values, as in `Invalid value: {…8 KB…}: field is immutable`.
+/// Replaces long values in a message, as in `Invalid value: {…8 KB…}: field is immutable`.
 fn without_dumps(text: &str) -> String {
     const INTRODUCTION: &str = "Invalid value: ";
     let mut kept = String::new();
@@ -84,8 +84,9 @@ fn without_dumps(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a dumped value at the start of a text: JSON, or Go's `core.PodTemplateSpec{…}`; 0 if the text
-/// starts with another value.
+/// Returns the length of a dumped value at the start of a text; 0 if the text starts with another value.
+///
+/// A dumped value is JSON, or Go's `core.PodTemplateSpec{…}`.
 fn dump_length(text: &str) -> usize {
     let opening = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "._&*[]".contains(letter)));
     if opening.is_none_or(|position| !text[position..].starts_with('{')) {
@@ -100,8 +101,8 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // If the middle of the dump was cut out, the counted depth is wrong. But only the brace that ends the
-                // dump is followed by `: `.
+                // If the middle of the dump was cut out, the counted depth is wrong. So also check for `: `, which
+                // follows only the brace that ends the dump.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }
@@ -121,7 +122,7 @@ pub(super) fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
 
 /// Returns the text between the first `start` and the next `end`.
 ///
-/// If there is no `end`, the result is the rest of the text; if there is no `start`, it is empty.
+/// If there is no `end`, the result is the rest of the text. If there is no `start`, the result is empty.
 pub(super) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let rest = after(text, start).unwrap_or_default();
     rest.split_once(end).map_or(rest, |(found, _)| found)

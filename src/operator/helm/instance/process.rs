@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::super::Error;
 
-/// Returns an identifier of the machine, its boot and the pid namespace.
+/// Returns an identifier of this machine, its boot and the pid namespace.
 ///
 /// A process id identifies a process only together with this identifier.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
@@ -20,10 +20,11 @@ pub(super) fn host(proc: &Path) -> Result<String, Error> {
     Ok(format!("{} {}", boot.trim(), space.display()))
 }
 
-/// Returns when a process started, in clock ticks since boot; `None` if it has ended, even if it is not yet reaped.
+/// Returns when a process started, in clock ticks since boot; `None` if the process has ended, even if its parent has
+/// not reaped it yet.
 ///
-/// This is field 22 of `/proc/<pid>/stat`, counted after the program's name, which may contain anything
-/// (`proc_pid_stat(5)`).
+/// The time is field 22 of `/proc/<pid>/stat`. The function counts fields after the program's name, because the name
+/// may contain spaces and brackets (`proc_pid_stat(5)`).
 pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     let path = proc.join(pid.to_string()).join("stat");
     let stat = match std::fs::read(&path) {
@@ -43,8 +44,9 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Whether any process is marked as a helm process of `instance`. Processes of other users cannot be read, and count as
-/// unmarked.
+/// Whether any process is a helm process of the operator process `instance`, according to its environment.
+///
+/// Processes of other users cannot be read, and do not count.
 pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let Ok(processes) = std::fs::read_dir(proc) else {

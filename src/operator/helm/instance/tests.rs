@@ -7,7 +7,7 @@ use osdpl_core::release::Attempt;
 
 const BOOT: &str = "6d6e2f3a-0000-4000-8000-000000000001\n";
 
-/// A folder with the files of `/proc` that this module reads.
+/// A temporary folder with the files of `/proc` that osdpl reads.
 struct Proc(TempDir);
 
 impl Proc {

@@ -42,7 +42,7 @@ async fn rejects_a_missing_program() {
     assert!(error.contains("cannot start \"/nowhere/helm\"") && error.contains("install helm"), "{error}");
 }
 
-/// Tests the real helm 3 and helm 4, if environment variables name them.
+/// Checks the real programs helm 3 and helm 4, if environment variables contain their paths.
 #[tokio::test]
 async fn accepts_the_real_helms() {
     for (variable, major) in [("OSDPL_TEST_HELM3", 3), ("OSDPL_TEST_HELM4", 4)] {

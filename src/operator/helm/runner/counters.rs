@@ -11,18 +11,18 @@ pub(crate) struct Counters {
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 
-/// The counters of helm processes with one verb.
+/// The counters of the helm processes with one verb, such as `upgrade`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct VerbCounters {
-    /// The number of processes that were started, including those that still run.
+    /// The number of processes that the Runner has started, including the processes that still run.
     pub started: u64,
-    /// The number of processes that succeeded.
+    /// The number of helm processes that succeeded.
     pub succeeded: u64,
-    /// The number of processes that failed.
+    /// The number of helm processes that failed.
     pub failed: u64,
-    /// The number of processes that the operator stopped.
+    /// The number of helm processes that the operator stopped.
     pub stopped: u64,
-    /// The total run time of ended processes, in seconds.
+    /// The total run time of the helm processes that have ended, in seconds.
     pub seconds: f64,
 }
 

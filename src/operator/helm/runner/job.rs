@@ -1,4 +1,4 @@
-//! The settings of the Runner, its jobs, and the table of running processes.
+//! The types of the Runner: its settings, its jobs, and the entries of its table of running processes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,9 +17,10 @@ pub struct Config {
     /// The maximum number of concurrent helm processes. It can be high, because helm mostly waits for hooks. Each
     /// process takes up to 150 MB while it renders.
     pub slots: usize,
-    /// The number of processors, to which plans limit the helm processes that render a chart at the same time.
+    /// The number of processors. Plans limit the number of helm processes that render a chart at the same time to this
+    /// number.
     pub cores: usize,
-    /// The time that a helm process has between SIGTERM and SIGKILL.
+    /// The time that a helm process has to end after SIGTERM, before it gets SIGKILL.
     pub grace: Duration,
     /// The program that makes helm end with the operator, usually [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH);
     /// `None` starts helm directly.
@@ -42,18 +43,18 @@ pub struct Job {
     pub operation: Operation,
     /// The revision that an upgrade makes (the newest + 1), or the newest revision that an uninstall removes.
     pub revision: u32,
-    /// The timeout of the whole run. helm itself only limits single hooks.
+    /// The timeout of the whole run. helm itself only limits the time of single hooks.
     pub deadline: Duration,
-    /// Removes secrets from helm's messages.
+    /// The scrubber that removes secrets from helm's messages.
     pub scrubber: Arc<Scrubber>,
 }
 
-/// Why a job was not started.
+/// Why the Runner did not start a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobRejection {
     /// A helm process for this release is already running.
     Busy,
-    /// All slots are taken.
+    /// The maximum number of helm processes is already running.
     Full,
     /// The operator shuts down.
     Closing,
@@ -75,14 +76,14 @@ impl fmt::Display for JobRejection {
 /// A running helm process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningJob {
-    /// The operation that helm executes.
+    /// The operation that helm executes: upgrade or uninstall.
     pub verb: Verb,
-    /// The attempt: it identifies the operator process, the run and its revision.
+    /// The attempt, which identifies the operator process, the run of helm and the revision.
     pub attempt: Attempt,
-    /// The digest of the release's inputs; `None` for an uninstall.
+    /// The digest of the inputs with which helm upgrades the release; `None` for an uninstall.
     pub inputs: Option<String>,
-    /// When the process started.
+    /// When the helm process started.
     pub since: Timestamp,
-    /// Why the operator is stopping the process; `None` if it is not.
+    /// Why the operator is stopping the process; `None` if the operator is not stopping it.
     pub stopping: Option<StopReason>,
 }

@@ -1,4 +1,5 @@
-//! Confirms suspected drift: reads the object from the API server, then checks whether helm may have changed it.
+//! Confirms suspected drift: reads an object that looks changed from the API server, then checks whether helm may have
+//! changed it.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -18,9 +19,9 @@ use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 /// The name of the activity under which [`Problems`] lists failed checks.
 const READING: &str = "reading objects of releases";
 
-/// The check of one object that looks changed.
+/// The state of the check whether an object that looks changed has drifted.
 struct Check {
-    /// The suspicion to check. A different suspicion requires a new check.
+    /// The suspected change. If the watch reports a different change, the check must run again.
     suspect: Suspect,
     revision: i64,
     state: CheckState,
@@ -28,10 +29,11 @@ struct Check {
 
 enum CheckState {
     Pending,
-    /// The writers of the object, as the API server returned it; `None` if the object does not exist.
+    /// The check has ended with the writers of the object, as the API server returned them; `None` if the object does
+    /// not exist.
     Read(Option<WriterTrace>),
     /// The check ended at this time without a result and must be repeated: a read failed, or helm has worked on the
-    /// release after the revision that the watch reported.
+    /// release since the revision that the watch on records has reported.
     Unsettled(Instant),
 }
 
@@ -51,12 +53,13 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether the check of any object ended without a result and must be repeated.
+    /// Whether any check ended without a result and must be repeated.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// Returns the confirmed drift by release, and at most `limit` checks to run for suspects not checked yet.
+    /// Returns the confirmed drift by release, and the checks to run now, at most `limit`, for suspects that were not
+    /// checked yet.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],
@@ -84,7 +87,7 @@ impl Checks {
         (found, checks)
     }
 
-    /// Whether the object has to be checked now. If so, marks its check as pending.
+    /// Whether the object has to be checked now. If so, the function marks its check as pending.
     fn needs_check(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
         let needed = known.is_none_or(|check| {

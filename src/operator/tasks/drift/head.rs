@@ -80,7 +80,8 @@ impl Resource for ObjectHead {
     }
 }
 
-/// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace in `scope`.
+/// Returns the APIs with which the task watches a kind: one for the whole cluster, or one for each namespace in
+/// `scope`.
 pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<ObjectHead>> {
     match scope {
         Scope::Namespaces(names) if kind.namespaced => names.iter().map(|name| api(kind, name, client)).collect(),
@@ -88,7 +89,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Objec
     }
 }
 
-/// Returns the API for the objects of a kind in a namespace, which is empty for cluster-wide kinds.
+/// Returns the API for the objects of a kind in a namespace; cluster-wide kinds ignore `namespace`.
 pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<ObjectHead> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))

@@ -1,4 +1,4 @@
-//! Checks with the API server whether helm has worked on a release.
+//! Asks the API server whether helm has worked on a release since a known revision.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
@@ -7,10 +7,10 @@ use kube::{Client, Error, ResourceExt};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::Status;
 
-/// Returns whether this revision is the newest of its release, and deployed, according to the API server.
+/// Returns whether, according to the API server, this revision is the newest one of its release and is deployed.
 ///
 /// helm records an operation before it touches an object. If the result is `true` after a watch has reported a changed
-/// object, then no helm process, whoever started it, has changed the object. The watch on records can't prove that,
+/// object, then the change is not from a helm process, whoever started helm. The watch on records can't prove that,
 /// because the events of different watches have no order.
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);

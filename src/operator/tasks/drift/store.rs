@@ -1,4 +1,4 @@
-//! Stores the objects that the watches have reported, and finds the ones that differ from their release.
+//! Stores the objects that the watches have reported, and finds the objects that differ from their release's manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use osdpl_core::drift::{Kind, ObjectId, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 
-/// The objects that the watches have reported. Each kind has one cache for each of its watches.
+/// The objects that the watches have reported, by kind. Each kind has one cache for each of its watches.
 #[derive(Default)]
 pub(super) struct Store(BTreeMap<&'static Kind, Vec<WatchCache<WriterTrace>>>);
 
@@ -24,18 +24,21 @@ pub(super) struct Suspect {
 }
 
 impl Store {
-    /// Adds a cache for the watch number `index` of a kind.
+    /// Adds an empty cache for a watch of a kind.
+    ///
+    /// A kind has one watch, or one for each watched namespace; `index` is the position of the watch among them.
     pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
         let caches = self.0.entry(kind).or_default();
         caches.resize_with(caches.len().max(index + 1), WatchCache::default);
     }
 
-    /// Forgets the objects of all kinds except for these.
+    /// Forgets the objects of all kinds except for the kinds in `kinds`.
     pub(super) fn retain(&mut self, kinds: &BTreeSet<&'static Kind>) {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Applies an update of the watch number `index` of a kind. Returns whether the store changed.
+    /// Stores an update from the watch at position `index` among the watches of a kind. Returns whether the store
+    /// changed.
     pub(super) fn take(
         &mut self,
         kind: &'static Kind,
@@ -47,9 +50,10 @@ impl Store {
         cache.is_some_and(|cache| cache.apply(update, read))
     }
 
-    /// Returns the objects of deployed releases that look changed; `None` until every kind was listed or refused once.
+    /// Returns the objects of deployed releases that look changed.
     ///
-    /// Objects of a kind that the operator cannot list are skipped.
+    /// The result is `None` until each watch has completed its first list, or has failed once. The result lacks the
+    /// objects of kinds that were not listed.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {

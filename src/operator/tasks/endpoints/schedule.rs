@@ -8,18 +8,18 @@ use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
-/// The delay before an API is probed again after a failure.
+/// The delay before the task probes an API again that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// The number of consecutive failures after which a fault is reported.
+/// The number of consecutive faults of an API after which the task reports a fault.
 ///
-/// One failure is not enough, because the first response after a rollout may come from a proxy instead of the service.
+/// One fault is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
-/// How long Keystone's service catalogue is cached.
+/// How long the task caches Keystone's service catalogue.
 ///
-/// The service catalogue changes when services are added or removed, and each such change triggers a new request
-/// anyway.
+/// The service catalogue changes when services are added or removed. Each of these changes also changes the targets,
+/// which triggers a new request.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -43,19 +43,19 @@ struct Probed {
     result: ProbeResult,
 }
 
-/// Keystone's service catalogue, as it was last read.
+/// The endpoint types in Keystone's service catalogue, from the last time that the task requested it.
 struct Catalogue {
     types: Types,
-    /// The releases that were expected to have an endpoint in the catalogue when the catalogue was read.
+    /// The releases that should have had an endpoint in the catalogue when the task requested it.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
 
-/// A probe to run now.
+/// A probe that the task runs now.
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether the probe of Keystone also requests its service catalogue.
+    /// Whether the probe also requests Keystone's service catalogue, if the target is Keystone.
     pub(super) catalogue: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct FinishedProbe {
     pub(super) types: Option<Types>,
 }
 
-/// The schedule of probes and their results.
+/// The times of the next probes, and the results of the last probes, by API.
 pub(super) struct ProbeSchedule {
     period: Duration,
     probed: BTreeMap<ReleaseKey, Probed>,
@@ -81,7 +81,7 @@ impl ProbeSchedule {
 
     /// Replaces the targets. New and changed targets become due immediately.
     ///
-    /// If their change makes Keystone's service catalogue outdated, the probe of Keystone becomes due as well.
+    /// If the cached service catalogue does not fit the new targets, the probe of Keystone becomes due as well.
     pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
@@ -115,10 +115,10 @@ impl ProbeSchedule {
         registered.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether Keystone's service catalogue must be read again.
+    /// Whether the task must request Keystone's service catalogue again.
     ///
-    /// It must be read if the cached one is expired, was read for other releases, or lacks the type of a registered
-    /// API.
+    /// It must if the cached service catalogue has expired, is from a time with other releases, or lacks the type of an
+    /// API that should be registered.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
@@ -137,7 +137,7 @@ impl ProbeSchedule {
         .collect()
     }
 
-    /// Returns when the next probe is due; `None` if all probes are in flight or there are none.
+    /// Returns when the next probe is due; `None` if all probes are in flight or there are no APIs to probe.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.probed.values().filter(|probed| !probed.in_flight).map(|probed| probed.due).min()
     }
@@ -167,7 +167,7 @@ impl ProbeSchedule {
         }
     }
 
-    /// Returns the latest result for each API to which a connection is possible.
+    /// Returns the latest results of all APIs to which a connection is possible.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;

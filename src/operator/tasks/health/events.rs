@@ -16,28 +16,28 @@ use osdpl_core::scrub::Scrubber;
 /// events in one object.
 const LIMIT: u32 = 50;
 
-/// The object whose events are fetched.
+/// An object whose events the health task fetches, because it waits without an explanation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
-    /// The kind, as events name it.
+    /// The object's kind, as an event's `involvedObject` contains it.
     pub(super) kind: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
 impl Subject {
-    /// Returns the `reason` field of the events that explain why the object waits.
+    /// Returns the `reason` of the events that explain why the object waits.
     ///
-    /// The provisioner reports why a claim waits, and Kubernetes' controllers why all other objects do.
+    /// Only the provisioner explains why a claim waits. Kubernetes' controllers explain why all other objects wait.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }
 }
 
-/// The kind of volume claims, as events name it.
+/// The kind of volume claims, as an event's `involvedObject` contains it.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
-/// The latest event message about an object, without secrets.
+/// The message of the latest event that explains why an object waits, without secrets.
 ///
 /// `message` is `None` if the object has no such event, or the operator could not read the events.
 pub(super) struct EventMessage {
@@ -45,7 +45,9 @@ pub(super) struct EventMessage {
     pub(super) message: Option<String>,
 }
 
-/// Fetches the latest event message about an object. A failure is not reported, because the message is optional.
+/// Fetches the message of the latest event that explains why an object waits.
+///
+/// A failure is only logged, because the message is optional.
 pub(super) async fn fetch_event(
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,

@@ -12,20 +12,21 @@ use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines of a log that are kept.
+/// The maximum number of lines at the end of a log that the operator fetches.
 const LINES: i64 = 5;
 
-/// The maximum number of bytes of a log that are kept.
+/// The maximum number of bytes of a log that the operator keeps.
 const BYTES: usize = 512;
 
-/// The maximum number of bytes to fetch. It exceeds [`BYTES`], because the scrubber would not recognize a cut secret.
+/// The maximum number of bytes of a log that the operator fetches. It exceeds [`BYTES`], because the scrubber would not
+/// recognize a cut secret.
 const FETCHED_BYTES: i64 = 16 * 1024;
 
 /// The timeout of the kubelet's response. It is short, because logs are optional and the first assessment waits for
 /// them.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A log to fetch.
+/// A container that failed, and whose log the health task wants to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) namespace: String,
@@ -41,7 +42,7 @@ pub(super) struct Log {
     pub(super) text: Option<String>,
 }
 
-/// Fetches logs, and removes secrets from them.
+/// Fetches logs and events, and removes secrets from them.
 #[derive(Clone)]
 pub(super) struct Logs {
     client: Client,
@@ -58,7 +59,9 @@ impl Logs {
         events::fetch_event(self.client.clone(), self.scrubber.clone(), subject)
     }
 
-    /// Fetches a log. A failure is not reported, because logs are optional.
+    /// Fetches the end of the log of a failed container.
+    ///
+    /// A failure is only logged, because logs are optional.
     pub(super) fn fetch(&self, wanted: Wanted) -> impl Future<Output = Log> + Send + use<> {
         let Self { client, scrubber } = self.clone();
         async move {

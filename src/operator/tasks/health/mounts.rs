@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use osdpl_core::health::pod::{Mount, MountKind};
 
-/// The interval between two rounds of the health task, in which it looks for the reasons why objects wait.
+/// The interval between two rounds of the health task. In a round, the task looks for the reasons why objects wait.
 pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// The Secrets and ConfigMaps that a pod mounts and whose existence is checked.
+/// A pod, and the Secrets and ConfigMaps that it mounts and whose existence the health task checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MountQuery {
     pub(super) namespace: String,
@@ -22,13 +22,14 @@ pub(super) struct MountQuery {
     pub(super) mounts: Vec<Mount>,
 }
 
-/// The Secrets and ConfigMaps that a pod mounts and that do not exist.
+/// A pod, and the Secrets and ConfigMaps that it mounts and that do not exist.
 pub(super) struct Found {
     pub(super) uid: String,
     pub(super) absent: Vec<Mount>,
 }
 
-/// Finds the mounted Secrets and ConfigMaps that do not exist. An object that cannot be read counts as existing.
+/// Finds the Secrets and ConfigMaps that a pod mounts and that do not exist. An object that the operator cannot read
+/// counts as existing.
 pub(super) async fn find_missing(client: Client, query: MountQuery) -> Found {
     let mut absent = Vec::new();
     for mount in query.mounts {
@@ -47,7 +48,7 @@ pub(super) async fn find_missing(client: Client, query: MountQuery) -> Found {
     Found { uid: query.uid, absent }
 }
 
-/// Whether the object is missing. Only metadata is requested, so that no secret data is read.
+/// Whether the object does not exist. The request asks only for metadata, so that the operator reads no secret data.
 async fn is_missing<K>(api: &Api<K>, name: &str) -> bool
 where
     K: Resource + Clone + Debug + DeserializeOwned,

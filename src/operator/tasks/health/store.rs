@@ -30,10 +30,10 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes of a workload that are reported as causes, besides the first.
+/// The maximum number of missing nodes that are reported as causes for one workload, besides the first.
 const MAX_LOST_NODES: usize = 20;
 
-/// Whether an update changed the store.
+/// Whether a watch's update changed the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -61,11 +61,11 @@ pub(super) struct Overview {
     pub(super) health: Option<Health>,
     /// Whether any object waits without an explanation.
     pub(super) unexplained: bool,
-    /// The logs to fetch.
+    /// The failed containers whose logs the health task fetches now.
     pub(super) wanted: Vec<Wanted>,
 }
 
-/// A Job: either of a revision of a release, or a run that a `CronJob` started.
+/// A Job that is part of a release's revision, or a run that a `CronJob` started.
 #[derive(Debug, PartialEq)]
 pub(super) enum Batch {
     Job(ObservedJob),
@@ -94,19 +94,19 @@ pub(super) struct Store {
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
     /// How long a node may be `NotReady` before it counts as missing.
     pub(super) grace: Duration,
-    /// The time of the assessment.
+    /// The time for which the store is assessed.
     pub(super) now: Timestamp,
-    /// The requirements of pods. Pods of the same template share them.
+    /// The requirements of pods. Pods with the same requirements share one copy.
     pub(super) shared: Templates,
-    /// The fetched logs of failed containers, by the pod's uid.
+    /// The logs of failed containers, by the uid of the pod.
     logs: BTreeMap<String, Fetched>,
-    /// The checks whether the objects that a pod mounts exist, by the pod's uid.
+    /// The checks whether the objects that a pod mounts exist, by the uid of the pod.
     mount_checks: BTreeMap<String, MountCheck>,
     /// The queries for events about objects that wait without an explanation.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
-/// Adds a cache for one more watch, and returns its index.
+/// Adds an empty cache for one more watch of a kind; returns the position of the cache in `caches`.
 pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
     caches.push(WatchCache::default());
     caches.len() - 1
@@ -125,7 +125,7 @@ impl Store {
             && self.nodes.iter().all(WatchCache::is_settled)
     }
 
-    /// Assesses the store; also returns the logs to fetch, at most `limit`.
+    /// Assesses the store, and returns the assessed state with the logs to fetch now, at most `limit`.
     pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
         let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
@@ -251,7 +251,7 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
 /// Returns the chain of causes of each workload, followed by that of each Job.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
-        // Only a workload with trouble is reported: a complete one may have a new pod that is not ready yet.
+        // Report only a workload with trouble: a complete workload may have a new pod that is not ready yet.
         let chain = input.workload_chain(workload).filter(|_| workload.trouble.is_some())?;
         Some(AffectedObject { release: ReleaseKey::new(&workload.namespace, &workload.release), chain })
     });
@@ -262,8 +262,8 @@ fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     workloads.chain(jobs).collect()
 }
 
-/// Returns the chains from each workload to its missing nodes, without the first node, which the workload's own chain
-/// reports.
+/// Returns a chain from each workload to each of its missing nodes except for the first, which the workload's own chain
+/// contains.
 fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);
@@ -273,10 +273,10 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Sets the trouble of each workload and Job that waits for another object: the chain to the root cause.
+/// Sets the message of each workload and Job that waits for another object to the chain to the root cause.
 ///
-/// Such a workload or Job is not stuck itself, except for a Job that waits for its own release: helm waits for that Job
-/// in vain.
+/// A workload or Job that waits does not count as stuck, except for a Job that waits for an object of its own release:
+/// helm waits for this Job in vain.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

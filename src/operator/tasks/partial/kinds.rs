@@ -48,7 +48,7 @@ impl Kind for DaemonSet {
 
 /// The fields of a `ControllerRevision` (apps/v1) that osdpl uses.
 ///
-/// [`Partial`](super::Partial) contains its number, which is a top-level field.
+/// The revision's number, a top-level field, is in [`Partial`](super::Partial).
 #[derive(Clone)]
 pub(in crate::tasks) struct ControllerRevision;
 

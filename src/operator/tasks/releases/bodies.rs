@@ -1,4 +1,4 @@
-//! Decides which bodies of records to fetch, fetches them, and keeps their content.
+//! Decides which bodies of release records to fetch, fetches them, and keeps what osdpl uses of them.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -22,20 +22,20 @@ use osdpl_core::scrub::Scrubber;
 /// The name of the activity under which [`Problems`] lists failed fetches.
 const READING: &str = "reading release records";
 
-/// The body of the newest record of a release, and the state of its fetch.
+/// The body of a release's newest record, and the state of the request that fetches it.
 #[derive(Default)]
 struct Entry {
     /// The record's uid, which tells records of the same revision apart: a release that was removed and installed again
     /// restarts at revision 1.
     record: Option<String>,
-    /// The resourceVersion of the record that the last fetch was started for, and (in `found`) the one that it has
-    /// read. The body needs no new fetch if either is the newest version that the watch has reported.
+    /// The resourceVersion that the record had when the last fetch started, and (in `found`) the resourceVersion that
+    /// the fetch has read. The body is up to date if the watch's newest version of the record is one of these.
     requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
-    /// When the last fetch failed; `None` if it did not.
+    /// When the last fetch failed; `None` if it succeeded or is running.
     failed: Option<Instant>,
-    /// The revision's objects, which never change.
+    /// The objects of the revision. The task decodes the objects only once, because they never change.
     objects: Option<Arc<Objects>>,
     body: Option<Result<RecordBody, String>>,
 }
@@ -58,7 +58,7 @@ enum Outcome {
     Failed,
 }
 
-/// The bodies of the newest records.
+/// The bodies of the newest record of each release.
 pub(super) struct Bodies {
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,
@@ -71,7 +71,8 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// Returns the body of a record, if it is known. While a newer version is fetched, the older one is returned.
+    /// Returns the body of a record, if it is known. While a fetch of a newer version is running, this function returns
+    /// the older body.
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
@@ -82,7 +83,7 @@ impl Bodies {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Returns the fetches of bodies to run now, at most `limit`.
+    /// Returns the fetches of bodies to start now, at most `limit`, and marks them as in flight.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -99,7 +100,7 @@ impl Bodies {
         fetches
     }
 
-    /// Whether this version of a record must be fetched now. If so, the version is marked as requested.
+    /// Whether this version of a record must be fetched now. If so, the function marks its fetch as in flight.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {

@@ -48,7 +48,7 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
     })
 }
 
-/// Decodes the part of a record that changes during an operation, and combines it with the revision's `objects`.
+/// Decodes the part of a record that changes during an operation, and combines the part with the revision's `objects`.
 pub(super) fn read(
     payload: &[u8],
     namespace: &str,
@@ -78,8 +78,8 @@ pub(super) fn read(
 
 /// Whether the hook is a Job that stays in the cluster, complete, after the operation of this revision.
 ///
-/// Such a Job runs after install, upgrade or rollback, and helm does not delete it when it succeeds. A hook that has
-/// not run after the operation has ended belongs to another kind of operation.
+/// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If the
+/// operation has ended and the hook has not run, the hook is for another kind of operation.
 fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
     let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
@@ -88,7 +88,7 @@ fn is_kept(hook: &Hook, record: &Record) -> bool {
     relevant && ran && !removed
 }
 
-/// Returns the namespace and name of a hook. Its manifest may set another namespace than that of the release.
+/// Returns the namespace and name of a hook. The hook's manifest may set another namespace than that of the release.
 fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
@@ -113,7 +113,7 @@ fn current_hook(record: &Record) -> Option<ObservedHook> {
     })
 }
 
-/// Returns helm's name of the event at which the operation of this record runs the hook, such as `post-upgrade`.
+/// Returns helm's name for the event of the record's operation that runs the hook, such as `post-upgrade`.
 fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
@@ -142,7 +142,7 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
 
 /// Whether all pre-install hooks are done.
 ///
-/// A Job must have succeeded. A hook of another kind is done as soon as a later hook has run.
+/// A Job must have succeeded. A hook that is no Job is done as soon as a hook of a later event has run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

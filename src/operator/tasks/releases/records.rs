@@ -9,7 +9,7 @@ use crate::tasks::partial::{Partial, RecordHead};
 use osdpl_core::observed::{PastRevision, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 
-/// The metadata of one record.
+/// The metadata of one record, or the reason why it is malformed.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
     Valid(Box<RecordMeta>),
@@ -25,28 +25,28 @@ enum Head {
 pub(super) struct Newest {
     /// The metadata of the newest record; `None` if all records of the release are malformed.
     pub(super) meta: Option<RecordMeta>,
-    /// Every revision, lowest first.
+    /// Every revision of the release, lowest first.
     pub(super) history: Vec<PastRevision>,
-    /// The newest revision that this operator made, and the digest of its inputs.
+    /// The newest revision of the release that this operator made, and the digest of the revision's inputs.
     pub(super) operator_revision: Option<(u32, Option<String>)>,
-    /// Whether any revision was ever deployed.
+    /// Whether any revision of the release was ever deployed.
     pub(super) was_deployed: bool,
-    /// Why a record of the release cannot be read. Any such record may be the newest.
+    /// Why a record of the release is malformed; `None` if none is. A malformed record may be the newest one.
     pub(super) malformed: Option<String>,
 }
 
-/// The records of all releases.
+/// The metadata of the records of all releases. Each watch has its own cache.
 #[derive(Default)]
 pub(super) struct Records(Vec<WatchCache<Head>>);
 
 impl Records {
-    /// Adds a cache for one watch.
+    /// Adds an empty cache for a watch; returns the position of the cache.
     pub(super) fn add(&mut self) -> usize {
         self.0.push(WatchCache::default());
         self.0.len() - 1
     }
 
-    /// Applies an event of the watch number `index`. Returns whether the records changed.
+    /// Stores an event from the watch whose cache is at position `index`. Returns whether the records changed.
     pub(super) fn take(&mut self, index: usize, event: Event<Partial<RecordHead>>) -> bool {
         self.0[index].apply(event, read)
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A fake helm that starts a process without signal handlers. The fake helm itself continues after SIGTERM, and reports
-/// the end of that process.
+/// The script of a fake helm that starts a child without signal handlers. The fake helm itself continues after SIGTERM,
+/// and reports the end of the child.
 const WITH_GRANDCHILD: &str = "wait_for_ever & trap : TERM; report started; while kill -0 $! 2>/dev/null; do wait $!; done; \
                           report \"grandchild is gone\"; wait_for_go; exit 1";
 
@@ -74,7 +74,8 @@ async fn shutdown_stops_all_processes_and_refuses_jobs() {
     fixture.runner.shutdown().await;
 }
 
-/// An operator process with one helm process. [`helm_ends_with_its_killed_operator`] starts and kills the operator.
+/// Runs as an operator process with one helm process. [`helm_ends_with_its_killed_operator`] starts and kills this
+/// process.
 #[tokio::test]
 #[ignore = "helm_ends_with_its_killed_operator runs it"]
 async fn an_operator_with_one_child() {
@@ -92,7 +93,7 @@ async fn helm_ends_with_its_killed_operator() {
         FakeHelm::with_script("wait_for_ever & trap 'kill $!; report terminated; exit 1' TERM; report \"$*\"; wait");
     let arguments =
         ["--exact", "helm::runner::tests::endings::an_operator_with_one_child", "--ignored", "--test-threads=1"];
-    #[allow(clippy::disallowed_methods, reason = "the test starts its own program as operator")]
+    #[allow(clippy::disallowed_methods, reason = "the test starts its own program as the operator process")]
     let mut operator = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(arguments.map(OsString::from))
         .env("OSDPL_TEST_HOME", helm.home.path())

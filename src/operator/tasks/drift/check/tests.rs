@@ -12,7 +12,7 @@ use osdpl_core::drift::find_kind;
 use osdpl_core::observed::RecordBody;
 use osdpl_core::release::Status;
 
-/// What the API server contains: whether the Service exists, and the release's records.
+/// The state of the fake API server: whether the Service exists, and the release's records.
 #[derive(Clone, Default)]
 struct Cluster(Arc<Mutex<(bool, Records)>>);
 
@@ -57,7 +57,8 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns a release as the watch on records shows it: this revision is deployed, and contains one Service.
+/// Returns the state of a release that the watch on records reports: this revision is deployed, and contains one
+/// Service.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
@@ -68,7 +69,7 @@ fn deployed(revision: i64) -> ObservedRelease {
     }
 }
 
-/// Runs all checks of the Service, which its watch has reported as deleted, and returns the confirmed drift.
+/// Runs all checks of the Service, whose deletion its watch has reported, and returns the confirmed drift.
 async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
     let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
@@ -85,8 +86,8 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
 async fn waits_for_the_record_before_it_reports_drift() {
     let (cluster, nothing) = (Cluster::default(), Vec::<String>::new());
 
-    // helm has recorded upgrade 2 and deleted the Service. The watch on the Service has reported the deletion, but the
-    // watch on records still shows revision 1.
+    // In the cluster, helm has recorded upgrade 2 and deleted the Service. The watch on the Service has reported the
+    // deletion, but the watch on records still reports revision 1.
     let mut checks = cluster.checks();
     cluster.set(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, nothing);
@@ -95,11 +96,11 @@ async fn waits_for_the_record_before_it_reports_drift() {
     assert_eq!(
         found(&mut checks, &deployed(2)).await,
         ["Service store was deleted"],
-        "helm is done and the Service is missing"
+        "once helm is done, the Service that is still missing is drift"
     );
     assert!(!checks.is_unsettled());
 
-    // Upgrade 2 is finished. The watch on records shows revision 2, but the watch on the Service has not yet reported
+    // Upgrade 2 is finished. The watch on records reports revision 2, but the watch on the Service has not yet reported
     // that the Service exists again.
     let mut checks = cluster.checks();
     cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);

@@ -42,7 +42,7 @@ fn suspects(updates: Vec<Update<ObjectHead>>, status: Status, scope: &Scope) -> 
 #[test]
 fn waits_until_every_readable_kind_is_listed() {
     let all = |updates| suspects(updates, Status::Deployed, &Scope::All);
-    assert_eq!(all(vec![Event::Init.into()]), None, "the first list is not complete yet");
+    assert_eq!(all(vec![Event::Init.into()]), None, "there is no result before the first list is complete");
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into()]), Some(vec!["api".to_owned()]));
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into(), head("api").into()]), Some(Vec::new()));
     assert_eq!(all(vec![Update::Failed]), Some(Vec::new()), "a kind that may not be read has no suspects");

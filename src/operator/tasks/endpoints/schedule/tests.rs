@@ -43,7 +43,8 @@ impl Fixture {
         Self { schedule, now }
     }
 
-    /// Runs all due probes with this result. Returns the probed APIs, with a `+` if the catalogue was requested.
+    /// Ends all due probes with this result. Returns the names of the probed APIs, with a `+` if the probe requested
+    /// the catalogue.
     fn round(&mut self, result: &ProbeResult, types: Option<&[&str]>) -> Vec<String> {
         let due = self.schedule.due(self.now, 9);
         assert!(self.schedule.due(self.now, 9).is_empty(), "probed twice at a time");
@@ -76,7 +77,11 @@ fn reports_the_second_consecutive_fault_until_recovery() {
     assert_eq!(fixture.reported(), [("image".into(), Some("503".into()))]);
     assert_eq!(fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None), ["image"]);
     assert_eq!(fixture.reported(), [("image".into(), None)]);
-    assert_eq!(fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None), [""; 0], "probed before its period");
+    assert_eq!(
+        fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None),
+        [""; 0],
+        "a healthy API is not probed before its period"
+    );
     assert_eq!(fixture.after(PERIOD).round(&ProbeResult::Healthy, None), ["image"]);
 }
 
@@ -94,7 +99,7 @@ fn probes_changed_targets_at_once_and_drops_removed_ones() {
     let mut fixture = Fixture::new(&[target("image", 1)]);
     fixture.round(&ProbeResult::Healthy, None);
     fixture.schedule.set_targets(&wanted(&[target("image", 2)]), fixture.now);
-    assert_eq!(fixture.reported().len(), 1, "the old result was dropped too early");
+    assert_eq!(fixture.reported().len(), 1, "the old result stays until the changed target was probed");
     assert_eq!(fixture.round(&ProbeResult::Healthy, None), ["image"]);
     fixture.schedule.set_targets(&wanted(&[]), fixture.now);
     assert_eq!((fixture.reported(), fixture.schedule.next_due()), (vec![], None));

@@ -11,7 +11,7 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
-    /// Returns all `CronJobs` with their state, and an affected object for each `CronJob` that fails.
+    /// Returns all `CronJobs` of releases with their state, and an affected object for each `CronJob` that fails.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(WatchCache::entries) {
@@ -30,7 +30,7 @@ impl Store {
         (all, affected)
     }
 
-    /// Returns the Jobs that each `CronJob` started, by its namespace and name.
+    /// Returns the Jobs that `CronJobs` started, by the namespace and name of the `CronJob`.
     fn runs(&self) -> BTreeMap<(&str, &str), Vec<(&str, &Run)>> {
         let mut all: BTreeMap<(&str, &str), Vec<(&str, &Run)>> = BTreeMap::new();
         for ((namespace, name), batch) in self.jobs.iter().flat_map(WatchCache::entries) {

@@ -1,4 +1,4 @@
-//! Explains workloads and Jobs by the state of their pods.
+//! Explains why workloads and Jobs are not ready, by the state of their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use osdpl_core::health::pod::UnreadyPod;
 use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
 
-/// Returns the workload, with its trouble explained by the state of its pods.
+/// Returns a copy of the workload whose trouble the state of its pods explains.
 ///
 /// Pods of a complete workload that are new or being deleted are no trouble.
 pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts: &Facts<'_>) -> Workload {
@@ -17,8 +17,8 @@ pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts:
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };
     let awaited = pods.iter().filter(|pod| on_nodes && facts.is_on_recovering_node(pod)).count();
     let Workload { ready, updated, outdated_pods: outdated, misscheduled, .. } = *workload;
-    // The DaemonSet controller does not count NotReady nodes, because of their taint. osdpl counts the pods that ran on
-    // these nodes as desired.
+    // The DaemonSet controller does not count `NotReady` nodes, because of their taint. osdpl counts the pods that ran
+    // on these nodes as desired.
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
     let on_lost = misscheduled.min(count(lost_nodes.len().saturating_add(awaited)));
     let desired = workload.desired.saturating_add(on_lost);
@@ -50,7 +50,7 @@ fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the Job, with its trouble explained by the state of its pods.
+/// Returns a copy of the Job whose trouble the state of its pods explains.
 pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {

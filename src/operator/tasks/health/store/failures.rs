@@ -1,4 +1,4 @@
-//! Decides which logs to fetch to explain failures, and stores the fetched logs.
+//! Decides which logs to fetch to explain failed containers, and stores the fetched logs.
 
 use super::{Store, job_owner, workload_owner};
 use crate::tasks::cache::WatchCache;
@@ -13,7 +13,7 @@ pub(super) struct Fetched {
     restarts: i32,
     attempts: u32,
     in_flight: bool,
-    /// The end of the log without secrets; `None` if no attempt has succeeded yet.
+    /// The end of the log without secrets; `None` if no fetch has returned a text yet.
     text: Option<String>,
 }
 
@@ -24,7 +24,9 @@ impl Fetched {
 }
 
 impl Store {
-    /// Marks all fetches as ended, because the task that would have stored their results has ended.
+    /// Marks all fetches of logs and checks of mounts as ended.
+    ///
+    /// The health task calls this when it starts: the task that waited for their results has ended.
     pub(in crate::tasks::health) fn forget_fetches(&mut self) {
         for log in self.logs.values_mut() {
             log.in_flight = false;
@@ -32,7 +34,8 @@ impl Store {
         self.mount_checks.clear();
     }
 
-    /// Returns at most `limit` logs to fetch now. Drops the logs of pods that explain no failure any more.
+    /// Returns the containers in `wanted` whose logs the task must fetch now, at most `limit`. Drops the logs of all
+    /// pods that are not in `wanted`.
     pub(super) fn wanted_logs(&mut self, wanted: Vec<Wanted>, limit: usize) -> Vec<Wanted> {
         self.logs.retain(|uid, _| wanted.iter().any(|wanted| wanted.uid == *uid));
         let mut missing = Vec::new();
@@ -44,7 +47,8 @@ impl Store {
         missing
     }
 
-    /// Returns the failed containers that explain the failing Jobs and workloads: one pod for each Job or workload.
+    /// Returns the failed containers that explain why Jobs and workloads fail, of at most one pod for each Job or
+    /// workload.
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(WatchCache::entries);
@@ -58,13 +62,13 @@ impl Store {
         first.collect()
     }
 
-    /// Whether the log has to be fetched now. If so, marks its fetch as in flight.
+    /// Whether the log has to be fetched now. If so, the function marks its fetch as in flight.
     fn needs_fetch(&mut self, wanted: &Wanted) -> bool {
         let restarts = wanted.failing.restarts;
         let fresh = || Fetched { restarts, attempts: 0, in_flight: false, text: None };
         let log = self.logs.entry(wanted.uid.clone()).or_insert_with(fresh);
         if log.restarts != restarts && !log.in_flight {
-            // The log of the previous failure is kept until the log of the new one is fetched.
+            // Keep the log of the previous failure until the log of the new failure is fetched.
             log.restarts = restarts;
             log.attempts = 0;
         } else if log.in_flight || log.attempts >= ATTEMPTS || (log.attempts > 0 && log.text.is_some()) {
@@ -75,8 +79,10 @@ impl Store {
         true
     }
 
-    /// Stores a fetched log. A log that differs from the stored one only in words with digits, such as times, is
-    /// dropped.
+    /// Stores a fetched log.
+    ///
+    /// Keeps the stored log if the new log differs from it only in words with digits, such as times. Replacing it would
+    /// change the status for no reason.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;

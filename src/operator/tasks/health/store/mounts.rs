@@ -5,10 +5,10 @@ use crate::tasks::health::mounts::{Found, MountQuery};
 use osdpl_core::cause::Pods;
 use osdpl_core::health::pod::Mount;
 
-/// The checks whether the Secrets and ConfigMaps that a pod mounts exist.
+/// The state of the check whether the Secrets and ConfigMaps that a pod mounts exist.
 #[derive(Default)]
 pub(super) struct MountCheck {
-    /// In how many rounds of the health task the pod's containers were being created.
+    /// The number of rounds of the health task in which Kubernetes was creating the pod's containers.
     rounds: u32,
     in_flight: bool,
     absent: Vec<Mount>,
@@ -20,22 +20,22 @@ impl MountCheck {
     }
 }
 
-/// Whether a check is due in this round of the health task.
+/// Whether a check of an object that waits is due in this round of the health task.
 ///
-/// The first check is due in the second round, later ones at growing intervals. While checks find a problem, one is due
-/// in every round.
+/// The first check is due in the second round, later checks at growing intervals. While checks find a problem, a check
+/// is due in every round.
 pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
 
-/// Whether containers of any pod are being created.
+/// Whether any pod waits for the creation of its containers, so that its mounts are worth a check.
 pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
     pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.requirements.mounts.is_empty()))
 }
 
 impl Store {
-    /// Begins a round of the health task: returns the pods whose mounts the task checks now, at most one pod of each
-    /// workload and Job.
+    /// Begins a round of the health task: returns the checks of mounts that the task runs now, for at most one pod of
+    /// each workload and Job.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));
@@ -62,7 +62,7 @@ impl Store {
         due
     }
 
-    /// Stores which mounted objects a check has found missing.
+    /// Stores the mounted objects that, according to a check, do not exist.
     pub(in crate::tasks::health) fn store_missing_mounts(&mut self, found: Found) {
         if let Some(check) = self.mount_checks.get_mut(&found.uid) {
             check.in_flight = false;

@@ -11,7 +11,7 @@ use osdpl_core::health::pod::{Requirements, UnreadyPod};
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod; if the store has equal requirements of another pod, both pods share them.
+    /// Returns the pod; if another pod has equal requirements, both pods share one copy of them.
     ///
     /// Also drops requirements that no pod uses any more.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {

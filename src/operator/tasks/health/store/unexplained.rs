@@ -1,4 +1,5 @@
-//! Finds objects that wait without an explanation: workloads and Jobs without pods, claims without a volume.
+//! Finds objects that wait and whose state does not explain why: workloads and Jobs without pods, claims without a
+//! volume.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +13,24 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 
-/// The queries for the events of an object that waits without an explanation.
+/// The state of the queries for events about an object that waits without an explanation.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// In how many rounds of the health task the object was waiting without an explanation.
+    /// The number of rounds of the health task in which the object was waiting without an explanation.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
 }
 
 impl Store {
-    /// Returns the objects that wait without an explanation.
+    /// Returns the objects that wait although no object that the tasks watch explains why.
     pub(super) fn unexplained(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };
         let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
-                // No event is needed: the conditions of a Deployment explain why it waits.
+                // The task needs no events: the conditions of a Deployment explain why it waits.
                 WorkloadKind::Deployment => return None,
                 WorkloadKind::StatefulSet => "StatefulSet",
                 WorkloadKind::DaemonSet => "DaemonSet",
@@ -61,7 +62,7 @@ impl Store {
         due
     }
 
-    /// Stores the event message that a query has returned.
+    /// Stores the message of the event that a query has found.
     pub(in crate::tasks::health) fn store_event(&mut self, EventMessage { subject, message }: EventMessage) {
         if let Some(check) = self.event_checks.get_mut(&subject) {
             let shorten = |message: String| {
@@ -72,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Returns, by workload or Job, why its pods cannot be created.
+    /// Returns the reasons why Kubernetes cannot create pods, by the workload or Job of the pods.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -91,7 +92,7 @@ impl Store {
         deployments.chain(from_events).collect()
     }
 
-    /// Returns, by namespace and name of a claim, why its provisioner creates no volume.
+    /// Returns the reasons why provisioners create no volume, by the namespace and name of the claim.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {
