@@ -51,7 +51,7 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Findi
     Some(finding(cloud, name, &rule.path, (rule.level, &rule.message)))
 }
 
-/// Returns the finding for a value of a release, with the value itself unless it is secret.
+/// Returns the finding about a value of a release; its message contains the value unless the value is secret.
 fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Finding {
     let is_secret = cloud.is_secret(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
