@@ -43,7 +43,8 @@ pub struct Planned {
 pub enum Approval {
     /// The action needs no approval.
     NotNeeded,
-    /// The action needs an approval that nobody has given. The plan shows it, but the operator does not execute it.
+    /// The action needs an approval that nobody has given. The plan shows the action, but the operator does not execute
+    /// it.
     Missing,
 }
 
@@ -255,7 +256,7 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// Objects that helm changes are not among them.
+    /// The result does not contain objects that helm changes.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))

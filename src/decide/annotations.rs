@@ -28,9 +28,9 @@ pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Po
     policy
 }
 
-/// Plans to remove annotations that had their effect.
+/// Plans to remove the annotations whose requests osdpl has executed.
 ///
-/// If the API server refuses the removal, a warning says so.
+/// If the API server refuses the removal, the function adds a warning.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,

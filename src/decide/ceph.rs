@@ -55,7 +55,7 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
     ceph::consumers(selection.releases.keys().map(String::as_str))
 }
 
-/// Returns the settings of the Ceph that the spec declares, or the reason why they can't be read; `None` if the cloud
+/// Returns the settings of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if the cloud
 /// uses no Ceph.
 pub(crate) fn declared(
     objects: &Objects,

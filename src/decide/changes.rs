@@ -20,7 +20,8 @@ const MAX_PATHS: usize = 20;
 /// How long osdpl waits before it retries to read a record. Meanwhile helm may replace a record that can't be read.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns, by release, the value paths that its upgrade waiting for approval would change, or why they are unknown.
+/// Returns the value paths that each upgrade waiting for approval would change, by release; or a text that says why the
+/// paths are unknown.
 pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
@@ -46,7 +47,8 @@ pub(crate) fn pending_changes(
     all
 }
 
-/// Returns the value paths that an upgrade of `release` would change; `None` until the record of `revision` was read.
+/// Returns the value paths that an upgrade of `release` would change; `None` until osdpl has read the record of
+/// `revision`.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
     // For a revision that osdpl did not make, use the comparison of the effective values, because other tools write the

@@ -1,5 +1,4 @@
-//! The charts of releases: which ones to fetch, what is known about them, and placeholders while the operator fetches
-//! them.
+//! Decides which charts of releases the operator fetches, and which placeholders osdpl uses until it has fetched them.
 //!
 //! A restarted operator may need minutes to pull all charts. Until then, the chart that the status names is the
 //! placeholder of a missing chart. With placeholders osdpl can watch the cloud, but it upgrades a release only with the
@@ -25,7 +24,7 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The releases for whose charts placeholders are used, each with the reason why its upgrade waits.
+/// The releases whose charts are placeholders, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the chart to request for a release, and the digest that an addition to the catalogue pins for this chart, if

@@ -78,7 +78,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 struct Cloud {
     selection: Selection,
     resolved: Arc<Resolved>,
-    /// The name in the catalogue of each release, desired or not.
+    /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
     /// Whether the pass refuses the spec, because the spec or the catalogue has an error.

@@ -93,7 +93,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
 struct ServiceCredentials<'a> {
     /// The values from Secrets of the user, by name.
     given: BTreeMap<String, String>,
-    /// The credentials that osdpl stores in its own Secret, each with how to generate it.
+    /// The credentials that osdpl stores in its own Secret, each with the kind of value to generate.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 

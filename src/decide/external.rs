@@ -47,8 +47,8 @@ pub(crate) fn publish_all(
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
         match publish(draft, name, external) {
-            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So it counts the
-            // service as published.
+            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So `osdpl plan`
+            // counts the service as published.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),
@@ -241,7 +241,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
         && known == expected.iter().map(String::as_str).collect()
 }
 
-/// Returns the addresses in the Endpoints that osdpl published, if they belong to this host.
+/// Returns the addresses in the Endpoints that osdpl published, if the Endpoints belong to this host.
 fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)

@@ -1,5 +1,5 @@
-//! The data of a decision that the operator keeps in memory for the next one: it is expensive to compute or not stored
-//! elsewhere.
+//! Defines the data that the operator keeps in memory for the next decision, because it is expensive to compute or
+//! stored nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 /// A restart of the operator loses this data. Each field documents why osdpl keeps it and what a restart costs.
 #[derive(Clone, Default)]
 pub struct Kept {
-    /// The last desired state, with the inputs that it was resolved from.
+    /// The last desired state, with the data from which osdpl resolved it.
     ///
     /// Kept because resolving all releases takes milliseconds, and because helm may be installing a release with
     /// credentials that no record contains yet. After a restart, osdpl resolves the releases again; the restart also
@@ -54,7 +54,7 @@ pub struct Kept {
     /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
     ///
     /// Kept so that osdpl lists its Services again only when the external services need other Services. After a
-    /// restart, osdpl lists them once.
+    /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
     /// The names of the objects that releases mounted to use Ceph when osdpl last looked for obsolete objects and found
     /// none.
@@ -99,7 +99,7 @@ pub struct Kept {
     pub refused: BTreeMap<String, Refusal>,
 }
 
-/// A desired state with the inputs that it was resolved from.
+/// A desired state, with the data from which osdpl resolved it.
 pub struct Resolved {
     /// The spec that `desired` was resolved from.
     pub(crate) spec: OpenStackDeploymentSpec,

@@ -18,7 +18,7 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 /// osdpl looks up a host every few seconds, and each change of the reported result costs an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The result of lookups that osdpl reports: the report changes only after all lookups have differed from it for
+/// The result of lookups that osdpl reports: it changes only after all lookups have had another result for the time
 /// [`DAMPING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {

@@ -1,4 +1,4 @@
-//! The objects that the operator watches, in the form in which a snapshot contains them.
+//! Defines what a snapshot contains about the objects that the operator watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum ObjectState {
     Failed(String),
 }
 
-/// The objects that the operator watches, when it made the snapshot.
+/// What a snapshot contains about the objects that the operator watches.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     /// The objects that the spec names, each with its state.

@@ -32,8 +32,8 @@ pub struct Plan {
     pub releases: plan::Plan,
     /// The services and releases that the spec selects; `None` if the pass could not decide.
     pub selection: Option<Selection>,
-    /// The spec that the plan follows. Existing releases keep their name and namespace in it, because osdpl does not
-    /// move releases.
+    /// The spec that the plan follows. In this spec, existing releases keep their name and namespace, because osdpl
+    /// does not move releases.
     pub spec: Option<OpenStackDeploymentSpec>,
     /// The facts that values depend on, including credentials.
     pub facts: Facts,
@@ -47,8 +47,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
-    /// uses no Ceph.
+    /// The settings and the status of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if
+    /// the cloud uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
@@ -87,7 +87,7 @@ pub struct Plan {
 pub enum Hold {
     /// The watches have not listed all objects yet. Their first event triggers the next pass.
     Objects,
-    /// Reads are outstanding. The next pass has the responses and follows at once.
+    /// The plan lacks responses to reads. The next pass follows at once, and its snapshot contains the responses.
     Reads,
     /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides it.
     Actions,

@@ -86,8 +86,8 @@ impl<'a> Cloud<'a> {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release; `None` if [`Cloud::layer_location`] knows
-    /// none.
+    /// Returns the location of the layer that sets a value of a release; `None` if [`Cloud::layer_location`] returns
+    /// none for the layer.
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }

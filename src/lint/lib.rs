@@ -1,4 +1,4 @@
-//! Checks of an `OpenStackDeployment`: rules that refuse a spec or warn about it, and warnings about overrides that
+//! Checks an `OpenStackDeployment`: rules refuse a spec or warn about it, and other checks warn about overrides that
 //! likely do not have the intended effect.
 //!
 //! For files that are not applied yet, the module `validate` also checks the schema and the CEL rules of the CRD, as

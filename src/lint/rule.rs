@@ -49,7 +49,7 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
     let mut warnings = overrides::check(cloud);
-    // Of the two findings about a null under an unknown key, keep the one about the unknown key.
+    // Of the two findings about a null under an unknown key, keep only the finding about the unknown key.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);

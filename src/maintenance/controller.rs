@@ -119,7 +119,7 @@ pub async fn run(
         states: Mutex::default(),
     });
     while !stop.is_cancelled() {
-        // Rust has printed the text of the panic. It is not logged again, because it may contain secrets.
+        // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
         if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
             tracing::error!("the maintenance task panicked and is restarted");
             this.operator.count_failure();

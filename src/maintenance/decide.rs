@@ -86,7 +86,8 @@ pub(crate) enum Action {
     RemoveFinalizer,
 }
 
-/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as one in Nova.
+/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as a change in
+/// Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
     /// The next pass starts in two seconds or less, because a migration is in progress.

@@ -121,7 +121,7 @@ impl Cluster {
         Ok(api.list(&params).await.with_context(|| format!("listing the pods of {application}/{component}"))?.items)
     }
 
-    /// Reads the desired number of pods of a StatefulSet; `None` if it does not exist.
+    /// Reads the desired number of pods of a StatefulSet; `None` if the StatefulSet does not exist.
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;

@@ -45,6 +45,6 @@ pub trait Operator: Send + Sync {
     /// Returns the node selectors of a component's workloads, each as `key=value` pairs separated by commas.
     fn node_selectors(&self, component: &Component) -> Vec<String>;
 
-    /// Counts a failed step of a maintenance.
+    /// Counts a failed action or pass of a maintenance in a metric.
     fn count_failure(&self);
 }

@@ -58,7 +58,7 @@ impl Expression {
     /// evaluation.
     ///
     /// # Errors
-    /// The expression is not valid CEL, or it uses an unknown variable.
+    /// If the expression is not valid CEL, or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
         let expression = Self::lazy(source);
         expression.compiled()?;
@@ -82,7 +82,7 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// A key is missing, the types do not match, or JSON can't represent the result.
+    /// If a key is missing, the types do not match, or JSON can't represent the result.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;

@@ -1,6 +1,6 @@
 //! Handles the values of helm charts: trees of values and their merge, YAML, CEL expressions, digests. Pure crate.
 //!
-//! A merge merges maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
+//! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
 //! high: if a key changes its type, another order gives another result.
 

@@ -1,4 +1,4 @@
-//! The objects that charts and gateways mount to use Ceph: osdpl writes and deletes them.
+//! Plans to write and delete the objects that charts and gateways mount to use Ceph.
 
 use std::collections::BTreeMap;
 

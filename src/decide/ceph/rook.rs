@@ -22,7 +22,7 @@ pub(super) fn settings(selection: &Selection) -> Option<RookSettings> {
     RookSettings::from_feature(&storage["ceph"])
 }
 
-/// Returns the `ConfigMap` with the addresses of the monitors, which Rook maintains.
+/// Returns a reference to the `ConfigMap` in which Rook stores the addresses of the monitors.
 pub(super) fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
@@ -49,7 +49,7 @@ pub(super) enum RequestState {
     Refused(NotReady),
 }
 
-/// Plans one object that osdpl requests from Rook; returns its state.
+/// Plans to apply an object that osdpl requests from Rook; returns the state of the object.
 pub(super) fn request(
     draft: &mut Draft<'_>,
     deployment: &str,

@@ -224,7 +224,7 @@ impl LayerCheck<'_> {
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
     }
 
-    /// Returns the value of the lower layers that a value replaces.
+    /// Returns the value in the lower layers that `value` replaces.
     ///
     /// Returns `None` if the lower value is an override of the wrong type, and the new value has the type of the
     /// chart's default: the new value corrects the override.
@@ -296,7 +296,8 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Returns the origin of the value at `path` in the layers below the checked layer; `None` if they do not set it.
+    /// Returns the origin of the value at `path` in the layers below the checked layer; `None` if these layers do not
+    /// set the value.
     fn origin_below(&self, path: &Path) -> Option<&Origin> {
         trace(&self.release.layers[..self.index], path).first().map(|trace| trace.origin)
     }

@@ -49,7 +49,7 @@ struct Text<'a> {
     is_allowed: bool,
 }
 
-/// Returns the field, the text and the parsed form of each network in the features, except those below [`ALLOWED`].
+/// Returns the field, the text and the parsed form of each network in the features, except networks below [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
     let assigned = texts(features).into_iter().filter(|text| !text.is_allowed);
     assigned.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
@@ -113,7 +113,7 @@ fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     Some(Finding::warning("address", "", message))
 }
 
-/// Returns the cluster's own networks, without those that can't be parsed.
+/// Returns the cluster's own networks, without networks that can't be parsed.
 fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
     cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }

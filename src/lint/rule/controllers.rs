@@ -14,7 +14,7 @@ use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get};
 
-/// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of their values).
+/// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
 /// The value of upstream's node labels.
 const ENABLED: &str = "enabled";
@@ -193,7 +193,8 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     Some(Nodes { count: names.len(), is_from_spec: true })
 }
 
-/// Whether the values require that no two pods with this name in `pod.replicas` share a node.
+/// Whether the values require that no two pods share a node, for the pods whose number `pod.replicas` contains under
+/// `name`.
 fn is_required(values: &Values, name: &str) -> bool {
     let kinds: Path = ["pod", "affinity", "anti", "type"].into_iter().collect();
     let kinds = get(values, &kinds);

@@ -14,7 +14,7 @@ const FIELD: &str = "spec.openstackRelease";
 /// The maximum number of image tags that one warning names.
 const NAMED: usize = 5;
 
-/// Refuses a spec whose OpenStack release differs from the deployed release, and warns about images that it pins.
+/// Refuses a spec whose OpenStack release differs from the deployed release, and warns about images that the spec pins.
 ///
 /// osdpl refuses every move: databases can't be downgraded, and osdpl does not implement ordered upgrades yet.
 pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {

@@ -1,5 +1,5 @@
-//! Checks the rules of `values/rules.yaml` between the final values of releases, and the number of servers that decide
-//! by majority.
+//! Checks the final values of releases against the rules in `values/rules.yaml`, and checks the number of servers that
+//! decide by majority.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +42,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here. Skip the
-    // rule.
+    // Skip a rule whose condition reads an unset value: the condition can't be evaluated, because the chart's default
+    // is not known here.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

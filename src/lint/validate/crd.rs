@@ -180,8 +180,8 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the names of the fields in the result of `parse_valid_fields`, and its `is_complete`; `None` if it
-    /// returns `None`.
+    /// Returns the names of the fields that `parse_valid_fields` can parse, and `is_complete` of its result; `None` if
+    /// it has no result.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();

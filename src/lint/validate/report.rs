@@ -278,7 +278,7 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-/// Adds the line of a document to a finding.
+/// Adds the file, the line and the name of the resource to a finding.
 fn with_line(document: &Document, line: u64, resource: &str, finding: Finding) -> Finding {
     finding.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
 }

@@ -261,7 +261,7 @@ impl MaintenanceController {
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
             own.first()?;
             // While the status of a budget is older than its spec, the eviction API refuses every eviction, whatever
-            // that status says.
+            // the status says.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

@@ -85,7 +85,7 @@ pub(crate) struct Host {
     pub servers: Vec<nova::Server>,
     /// The names of the instances that are migrating to the host.
     pub incoming: Vec<String>,
-    /// The live migrations away from the host, including past ones.
+    /// The live migrations away from the host, including past migrations.
     pub migrations: Vec<nova::Migration>,
     /// The Neutron agents of the host.
     pub agents: Vec<neutron::Agent>,

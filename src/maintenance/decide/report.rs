@@ -85,8 +85,8 @@ impl<'a> Progress<'a> {
             StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
             StepResult::Skipped(message) => (StepState::Skipped, message, None),
             StepResult::Act(action, message) => {
-                // A migration takes time after the request, so the next pass must check it. Every other action is
-                // complete at once.
+                // A migration takes time after the request, so the next pass must check the migration. Every other
+                // action is complete at once.
                 let continues = matches!(action, Action::Migrate(_));
                 self.action = Some(action);
                 (StepState::Active, message, continues.then_some(RequeueDelay::Soon))

@@ -1,6 +1,6 @@
 //! Parses CEL expressions with the parser of the crate cel.
 //!
-//! A check before that refuses expressions that are too large for the stack.
+//! Before that, a check refuses expressions that are too large for the stack.
 
 use cel::IdedExpr;
 use cel::common::ast::{Expr, SelectExpr};
@@ -43,7 +43,7 @@ impl Chain {
 /// Parses an expression.
 ///
 /// # Errors
-/// The expression is not valid CEL, or it is too large.
+/// If the expression is not valid CEL, or is too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
     if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(

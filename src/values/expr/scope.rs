@@ -45,7 +45,8 @@ impl<'outer> Scope<'outer> {
         Self { context, variables, outer }
     }
 
-    /// Creates a scope that adds `variables` to the variables of this scope, without converting the latter again.
+    /// Creates a scope that adds `variables` to the variables of this scope, without converting the variables of this
+    /// scope again.
     pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
         Scope::with_variables(self.context.new_inner_scope(), variables, Some(self))
     }

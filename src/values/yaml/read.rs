@@ -19,7 +19,7 @@ pub struct Error {
     pub message: String,
 }
 
-/// Reads YAML; where YAML 1.1 and 1.2 differ, as helm does: `0644` is octal.
+/// Reads YAML as helm does where YAML 1.1 and 1.2 differ: `0644` is octal.
 ///
 /// Duplicate keys are errors.
 ///

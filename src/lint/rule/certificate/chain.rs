@@ -170,7 +170,7 @@ fn verify(
 /// Returns the validity period of a certificate.
 ///
 /// The bounds come from rustls' errors: at the earliest possible second, the error "not valid yet" contains the start;
-/// at the latest one, the error "expired" contains the end.
+/// at the latest possible second, the error "expired" contains the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(
