@@ -143,7 +143,7 @@ pub enum Action {
         /// The Nova hosts that the Job maps to a cell.
         mapping: Mapping,
     },
-    /// Delete the hosts of these removed nodes from Nova and Neutron.
+    /// Delete the hosts of these nodes, which are no longer in the cluster, from Nova and Neutron.
     ForgetHosts(Vec<String>),
     /// Change annotations of the `OpenStackDeployment`; the value `None` removes an annotation.
     Annotate(BTreeMap<&'static str, Option<String>>),

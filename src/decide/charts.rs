@@ -49,7 +49,7 @@ pub fn chart_request<'a>(
     Some((request, digest))
 }
 
-/// The charts of the selected releases that the operator has, and the charts to request.
+/// The charts that the operator has for the selected releases, and the charts to request.
 #[derive(Default)]
 pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
@@ -60,7 +60,7 @@ pub struct KnownCharts {
     pub retry: Option<Timestamp>,
 }
 
-/// Returns the charts of the selected releases that the operator has, and the charts to request.
+/// Returns the charts that the operator has for the selected releases, and the charts to request.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,

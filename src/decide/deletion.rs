@@ -26,7 +26,7 @@ use osdpl_core::status::{self, Event};
 
 /// What a deletion does, according to the spec and the annotations.
 struct DeletionRules {
-    /// The policy for uninstalls, which need no approval and skip hooks if an annotation requests that.
+    /// The policy for uninstalls, which need no approval, and skip the hooks of releases that an annotation names.
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,

@@ -16,7 +16,7 @@ use osdpl_values::{Path, Values, get};
 
 /// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
-/// The value of upstream's node labels.
+/// The value of the node labels by which upstream's charts select nodes.
 const ENABLED: &str = "enabled";
 /// The anti-affinity type that keeps a pod pending instead of sharing a node (`pod.affinity.anti.type` of the charts'
 /// values).

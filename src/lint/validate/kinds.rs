@@ -90,7 +90,7 @@ pub(super) fn is_source(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 
-/// Collects every text of a spec that may be the name of an object.
+/// Collects every string in a spec that may be the name of an object.
 pub(super) fn collect_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

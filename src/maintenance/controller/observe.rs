@@ -139,7 +139,7 @@ impl MaintenanceController {
         self.operator.node_selectors(hosts).iter().any(selects)
     }
 
-    /// Queries Nova and Neutron about the node, as far as the drain or the return of the node needs it.
+    /// Queries Nova and Neutron for the data about the node that its drain or its return requires.
     async fn query_host(
         &self,
         access: &Access,
