@@ -33,8 +33,8 @@
 //! * If `decide` needs more data, the plan requests it, and a later pass has it. A plan with a `Hold` ends its pass
 //!   early: before `apply` (`Objects`, `Reads`), after it (`Actions`, `Watch`), or without a report (`Charts`).
 //! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data, and the
-//!   maintenance settings to the controller of NodeMaintenance. `kept` is what the next decision needs to know of this
-//!   one; the operator keeps it in memory.
+//!   maintenance settings to the controller of NodeMaintenance. `kept` is the data of this decision that the next
+//!   decision needs; the operator keeps it in memory.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
 //!   Neutron to a task, because the deletion takes many attempts; the next snapshot has the result.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
@@ -45,7 +45,7 @@
 //!
 //! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
 //!
-//! Some plans differ from that of a running cloud:
+//! In these cases the plan differs from the plan of a running cloud:
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
@@ -66,9 +66,9 @@
 //!   a file in `deploy/osdpl/rbac/`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
 //!   the field allows or forbids in a pass belongs into `Policy` (`osdpl_decide`, `resource.rs`).
-//! * A check of user input, in the first of these places that can express it. Search for the field before: a warning may
-//!   exist, and a CEL rule can only refuse.
-//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about that one;
+//! * A check of user input, in the first of these places that can express the check. First search for the field: a
+//!   warning may exist, and a CEL rule can only refuse.
+//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about nothing else;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
 //!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in
@@ -118,7 +118,7 @@
 //! | observed state | the release records, workloads, Jobs, root causes and helm processes of a pass |
 //! | override | a value that the user sets in the spec, in an object of `valuesFrom`, or for some nodes |
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
-//! | placeholder | a value that stands for a fact that is not available offline |
+//! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | what the spec and its annotations allow in a pass: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |

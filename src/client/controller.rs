@@ -1,4 +1,4 @@
-//! Runs a controller until it is stopped, and logs its errors with their remedies.
+//! Runs a controller until it is stopped, and logs its errors, each with a remedy.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -7,7 +7,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// The result of a reconcile pass, or the reason why kube started none.
+/// The result of a reconcile pass, or the reason why kube could not start a pass.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
 /// The reason why kube can't watch the resources of a controller.
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what a person can do about the refusal.
+    /// Returns what a person can do so that kube can watch the resources.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -55,11 +55,12 @@ impl Refusal {
     }
 }
 
-/// Runs `passes` until `stop`, and logs each failure with the message `failed`. Returns when the last pass has ended.
+/// Runs `passes` until `stop`, and logs each failure with the message `failed`. The function returns when the last pass
+/// has ended.
 ///
 /// Calls `on_listed` when the resources have been listed for the first time, and when a stored resource can't be read.
-/// In both cases the operator's pod becomes ready: only a ready pod gets requests for the webhook, which must validate
-/// the correction of that resource.
+/// In both cases the operator's pod becomes ready. Only a ready pod gets requests for the webhook, and the webhook must
+/// validate the correction of an unreadable resource.
 ///
 /// Before the first list, kube starts no pass and does not react to `stop`, but this function returns at `stop` even
 /// then.
@@ -123,7 +124,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs a controller until the fake API server has responded with `list`; returns whether `on_listed` was called.
+    /// Runs a controller until the fake API server has responded with `list`; returns whether the controller called
+    /// `on_listed`.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
@@ -150,7 +152,7 @@ mod tests {
             stop.cancel();
         };
         let running = run_controller(passes, "pass failed", &store, on_listed, &stop);
-        tokio::time::timeout(Duration::from_mins(1), running).await.expect("the controller did not stop");
+        tokio::time::timeout(Duration::from_mins(1), running).await.expect("the controller stops within a minute");
         was_listed.load(Ordering::Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! Errors of requests to the API server.
+//! Defines the errors of requests to the API server.
 
 /// An error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +11,13 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// The content of an object is not as expected; the message describes how.
+    /// The content of an object is not valid. Contains the message.
     #[error("{0}")]
     Object(String),
 }
 
 impl Error {
-    /// Whether someone changed the object after osdpl read it, so that osdpl must read it again.
+    /// Whether the API server refused a write because someone changed the object after osdpl read it.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
@@ -41,8 +41,8 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Whether the API server refuses a new object because its namespace is being deleted. Granting a permission does not
-/// help then.
+/// Whether the API server refuses a new object because its namespace is being deleted. In this case, granting a
+/// permission does not help.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
@@ -50,7 +50,7 @@ fn is_namespace_terminating(status: &kube::core::Status) -> bool {
 
 /// Adds a description of the request to errors of the Kubernetes client.
 pub trait ErrorContext<T> {
-    /// Converts an error of the Kubernetes client; `what` describes the request, such as `reading node n1`.
+    /// Adds a description of the request to an error; `what` returns the description, such as `reading node n1`.
     ///
     /// # Errors
     /// If the result is an error.

@@ -1,4 +1,6 @@
-//! An HTTP client for the APIs of services. Each request uses its own connection.
+//! Contains an HTTP client for the APIs of services.
+//!
+//! Each request uses its own connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,23 +20,24 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body, far above the real sizes.
 ///
-/// Keystone's catalogue has some hundred bytes per endpoint, and a page of Nova's list some thousand per instance.
+/// Keystone's catalogue has some hundred bytes per endpoint, and a page of Nova's list of instances some thousand bytes
+/// per instance.
 const MAX_BODY: usize = 4 << 20;
 
 /// The value of the request header `User-Agent`.
 const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 
-/// The response header with the token (Identity API v3).
+/// The response header in which Keystone returns a token (Identity API v3).
 const SUBJECT_TOKEN: &str = "x-subject-token";
 
 /// The settings of an HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// A `host:port` to connect to instead of the host in the URL, for tests.
+    /// The `host:port` to which the client connects instead of the host in the URL; only for tests.
     pub address: Option<String>,
     /// The timeout for the connection and for the response.
     pub timeout: Duration,
-    /// The certificates, in PEM, that the client trusts in addition to those of the system.
+    /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
 }
 
@@ -46,12 +49,13 @@ pub struct Http {
     config: HttpConfig,
     /// The time to wait for a response once the connection is established.
     response_timeout: Duration,
-    /// The connector for TLS, created on first use because the system's certificates take half a megabyte of memory.
+    /// The connector for TLS. The client creates it on first use, because the system's certificates take half a
+    /// megabyte of memory.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Http {
-    /// Creates a client.
+    /// Creates a client that waits for a response as long as for a connection.
     pub fn new(config: HttpConfig) -> Self {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }
@@ -147,7 +151,7 @@ async fn exchange(
     }
 }
 
-/// Returns a connector that trusts the system's certificates and those in `ca`.
+/// Returns a connector that trusts the system's certificates and the certificates in `ca`.
 fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,5 @@
-//! What all controllers share: errors of the API server, the run of a controller, and an HTTP client.
+//! Contains what all controllers share: errors of requests to the API server, a function that runs a controller, and an
+//! HTTP client.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

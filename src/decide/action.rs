@@ -25,7 +25,7 @@ use osdpl_core::status::Event;
 /// The name of the kind of CRDs in Kubernetes.
 const CRD: &str = "CustomResourceDefinition";
 
-/// An action with its reason, as a plan contains it.
+/// An action of a plan, with the reason for it and the events to record.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The write that the operator executes.
@@ -43,7 +43,8 @@ pub struct Planned {
 pub enum Approval {
     /// The action needs no approval.
     NotNeeded,
-    /// The action needs an approval that nobody has given. The plan shows it, but the operator does not execute it.
+    /// The action needs an approval that nobody has given. The plan shows the action, but the operator does not execute
+    /// it.
     Missing,
 }
 
@@ -54,25 +55,25 @@ pub enum Action {
     AddFinalizer,
     /// Store credentials in a Secret of osdpl.
     StoreCredentials(Box<SecretWrite>),
-    /// Apply the headless Service that stands for an external service.
+    /// Apply the headless Service through which pods reach an external service.
     PublishService {
         /// The name of the external service in the catalogue.
         service: String,
-        /// The external host, and the Service that stands for it.
+        /// The external host, and the Service that osdpl publishes for the host.
         external: ExternalService,
     },
-    /// Apply the Endpoints that lead pods to an external service.
+    /// Apply the Endpoints that contain the addresses of an external service's host.
     PublishEndpoints {
         /// The name of the external service in the catalogue.
         service: String,
-        /// The external host, and the Service that stands for it.
+        /// The external host, and the Service that osdpl publishes for the host.
         external: ExternalService,
         /// The addresses of the external host.
         addresses: Vec<IpAddr>,
     },
     /// Write a `ConfigMap` or a Secret that charts mount.
     WriteObject(Object),
-    /// Apply an object that Rook's operator acts on.
+    /// Apply an object, such as a pool or a user, for which Rook's operator changes Ceph.
     ApplyRook {
         /// The namespace in which Rook runs.
         namespace: String,
@@ -101,7 +102,7 @@ pub enum Action {
     CleanUp {
         /// The namespace and name of the release.
         release: ReleaseKey,
-        /// The failed revisions, and the revisions whose objects stay.
+        /// The revisions that may have left objects behind, and the revisions whose objects stay.
         cleanup: Cleanup,
         /// The revisions of other releases whose objects must not be removed.
         others: Vec<(ReleaseKey, u32)>,
@@ -112,7 +113,7 @@ pub enum Action {
     TransferCrd {
         /// The CRD to transfer.
         definition: AbandonedCrd,
-        /// The release that the CRD belongs to afterwards.
+        /// The release to which osdpl transfers the CRD.
         release: ReleaseKey,
     },
     /// Apply a CRD of a chart's `crds/` folder. Helm would only install it and never upgrade it.
@@ -142,9 +143,9 @@ pub enum Action {
         /// The Nova hosts that the Job maps to a cell.
         mapping: Mapping,
     },
-    /// Delete the hosts of these nodes from Nova and Neutron.
+    /// Delete the hosts of these nodes, which are no longer in the cluster, from Nova and Neutron.
     ForgetHosts(Vec<String>),
-    /// Change annotations of the resource; the value `None` removes one.
+    /// Change annotations of the `OpenStackDeployment`; the value `None` removes an annotation.
     Annotate(BTreeMap<&'static str, Option<String>>),
     /// Delete an object that osdpl or a chart created.
     Delete {
@@ -255,7 +256,7 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// Objects that helm changes are not among them.
+    /// The result does not contain objects that helm changes.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))

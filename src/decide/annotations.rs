@@ -16,21 +16,21 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
 
-/// The name in an annotation that stands for every release.
+/// The name in an annotation that means every release.
 const ALL: &str = "all";
 
-/// Returns the policy without the repairs that osdpl started.
+/// Returns the policy without the repairs that osdpl has already started.
 ///
-/// Each is done once, even while the annotation still names it.
+/// osdpl repairs a release once per annotation, even while the annotation still names the release.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
     policy
 }
 
-/// Plans to remove annotations that had their effect.
+/// Plans to remove the annotations whose requests osdpl has executed.
 ///
-/// If the API server refuses the removal, a warning says so.
+/// If the API server refuses the removal, the function adds a warning.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -60,16 +60,16 @@ pub(crate) fn consume(
         return;
     }
     let action = Action::Annotate(consumed.clone());
-    let Some(refusal) = draft.attempt(Planned::new(action, "the annotation had its effect")) else { return };
+    let Some(refusal) = draft.attempt(Planned::new(action, "osdpl did what the annotation requests")) else { return };
     let remaining = consumed.iter().filter(|(annotation, left)| {
         deployment.annotations().get(**annotation).is_some_and(|value| Some(value) != left.as_ref())
     });
     draft.findings.extend(remaining.map(|(annotation, _)| not_consumed_warning(annotation, &refusal.message)));
 }
 
-/// Returns the names that stay in the repair annotation, because osdpl may still have something to repair for them.
+/// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// The name `all` is removed once no release will be upgraded without another decision of the user, because that
+/// osdpl removes the name `all` once every further upgrade of a release needs another decision of the user. That
 /// decision may take months.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
@@ -89,8 +89,8 @@ fn is_open(step: &Step) -> bool {
             | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
-            // The operator retries to fetch a chart. Any other block ends only when the spec or an object that it names
-            // changes.
+            // The operator itself retries to fetch a chart. A release that is blocked for another reason waits until
+            // the user changes the spec or an object that the spec names.
             Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
             Wait::Approval(_)
             | Wait::Paused
@@ -144,7 +144,7 @@ pub(crate) fn unknown_names(
     unknown.map(warning).collect()
 }
 
-/// Returns the warning that an annotation had its effect but could not be removed.
+/// Returns the warning that osdpl did what an annotation requests, but could not remove the annotation.
 fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
         "it had its effect and could not be removed: {problem}; allow the operator to change annotations of the \

@@ -1,4 +1,4 @@
-//! What `osdpl plan` assumes: releases for which it lacks data are unchanged.
+//! Adjusts the desired state for `osdpl plan`, which treats releases as unchanged if it lacks data about them.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -8,8 +8,9 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Changes the desired state as `osdpl plan` assumes it. Returns the recorded values of the releases whose inputs
-/// differ from those of their newest record.
+/// Makes `osdpl plan` treat releases as unchanged if it lacks data about them.
+///
+/// Returns the recorded values of the releases whose desired inputs differ from the inputs in their newest record.
 pub(crate) fn adjust(
     draft: &mut Draft<'_>,
     assumed: &Assumed,
@@ -37,9 +38,9 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
     observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
-/// Makes a release for which data is missing count as unchanged if its recorded values equal the desired ones.
+/// Makes a release for which data is missing count as unchanged if its recorded values equal the desired values.
 ///
-/// If they differ, the spec has changed the release.
+/// If the values differ, the spec has changed the release.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };

@@ -1,5 +1,6 @@
-//! Ceph: osdpl reads its settings from a Secret or from Rook, and writes the objects that charts mount. It deletes
-//! those objects when no release mounts them any more.
+//! Reads the settings of Ceph from a Secret or from Rook, and plans the objects that charts mount to use Ceph.
+//!
+//! osdpl deletes such an object when no release mounts it any more.
 
 mod mounted;
 mod object_store;
@@ -54,8 +55,8 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
     ceph::consumers(selection.releases.keys().map(String::as_str))
 }
 
-/// Returns the Ceph cluster that the spec declares, as far as the watched objects describe it; `None` if the cloud uses
-/// no Ceph.
+/// Returns the settings of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if the cloud
+/// uses no Ceph.
 pub(crate) fn declared(
     objects: &Objects,
     spec: &OpenStackDeploymentSpec,
@@ -87,9 +88,9 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
 }
 
-/// Plans the objects that osdpl requests from Rook, and those that charts mount.
+/// Plans the objects that osdpl requests from Rook, the objects that charts mount to use Ceph, and the object store.
 ///
-/// If one belongs to somebody else or does not exist yet, `declared` reports that Ceph is not ready.
+/// If an object belongs to somebody else or does not exist yet, `declared` reports that Ceph is not ready.
 pub(crate) fn plan_ceph_objects(
     draft: &mut Draft<'_>,
     declared: &mut DeclaredCeph,
@@ -100,7 +101,7 @@ pub(crate) fn plan_ceph_objects(
         request_from_rook(draft, &rook, declared, selection);
     }
     if let Ok(ceph) = &declared.settings {
-        // Objects that only paused releases mount must stay as they are, so these releases are left out.
+        // Leave out paused releases: osdpl must not change objects that only paused releases mount.
         let paused = paused_releases(&draft.snapshot.deployment.spec);
         let mut namespaces = namespaces(selection);
         namespaces.retain(|release, _| !paused.contains(*release));
@@ -110,7 +111,7 @@ pub(crate) fn plan_ceph_objects(
         }
     }
     object_store::provide(draft, declared, selection, facts);
-    // No watch reports that these three problems are solved.
+    // No watch reports that one of these three problems is solved, so a later pass must check again.
     let needs_requeue = matches!(
         declared.not_ready_reason(),
         Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
@@ -120,7 +121,7 @@ pub(crate) fn plan_ceph_objects(
 
 /// Plans the objects that osdpl requests from Rook: pools and users.
 ///
-/// A pool that is not ready blocks only the first installation. Later it is a warning.
+/// A pool or user that is not ready blocks only the first installation. Later, it only causes a warning.
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
@@ -133,7 +134,7 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
             }
         }
     }
-    // Without a CephCluster Rook creates nothing. That problem is reported already.
+    // Without a CephCluster, Rook creates nothing, and osdpl already reports that the CephCluster is missing.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
     let is_written = |object: &Object| {
         draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))
@@ -150,7 +151,8 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
 /// Plans to delete the objects for Ceph that no release mounts any more, once every release runs with the desired
 /// inputs.
 ///
-/// Until then, new pods of an old revision still mount them. If Ceph's settings can't be read, nothing is deleted.
+/// Until then, new pods of an old revision still mount these objects. If osdpl can't read Ceph's settings, it deletes
+/// nothing.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,

@@ -13,15 +13,15 @@ use osdpl_values::digest;
 
 /// The parsed certificates, each with the digest of its Secret.
 ///
-/// A certificate is parsed only when its Secret is new or has changed, because parsing is expensive.
+/// osdpl parses a certificate only when its Secret is new or has changed, because parsing is expensive.
 #[derive(Clone, Default)]
 pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
     /// Returns warnings about the certificates of a selection, and when a warning will appear or change as time passes.
     ///
-    /// Problems are only warnings: an expired certificate must not stop a running cloud. A Secret that can't be read is
-    /// skipped.
+    /// Problems are only warnings: an expired certificate must not stop a running cloud. The function skips a Secret
+    /// that osdpl can't read.
     pub(crate) fn check(
         &mut self,
         objects: &Objects,

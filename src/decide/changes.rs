@@ -1,4 +1,6 @@
-//! The value paths that upgrades waiting for approval would change. osdpl reads the release record for them once.
+//! Finds the value paths that upgrades waiting for approval would change.
+//!
+//! osdpl reads the release record of such an upgrade once, and keeps the paths.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +17,11 @@ use osdpl_values::{Values, changed_paths};
 /// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits before it reads a record again that could not be read. Meanwhile helm may have replaced the
-/// record.
+/// How long osdpl waits before it retries to read a record. Meanwhile helm may replace a record that can't be read.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns, by release, the value paths that its upgrade waiting for approval would change, or why they are unknown.
+/// Returns the value paths that each upgrade waiting for approval would change, by release; or a text that says why the
+/// paths are unknown.
 pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
@@ -45,15 +47,16 @@ pub(crate) fn pending_changes(
     all
 }
 
-/// Returns the value paths that an upgrade of `release` would change; `None` until the record of `revision` was read.
+/// Returns the value paths that an upgrade of `release` would change; `None` until osdpl has read the record of
+/// `revision`.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // For a revision that osdpl did not make, the comparison of the effective values is used: other tools write the
+    // For a revision that osdpl did not make, use the comparison of the effective values, because other tools write the
     // same values differently.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
-        // The record is not required: if it can't be read, the pass must not fail.
+        // The paths are only shown to the user. So the pass must not fail if the record can't be read.
         let read = Read::Values { release: release.key.clone(), revision, required: false };
         let Response::Values(recorded) = &draft.read(read)?.response else { return None };
         let paths =
@@ -66,7 +69,7 @@ fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed
     Some(Changes { revision, inputs: release.inputs.clone(), paths })
 }
 
-/// Returns when the first record that could not be read is read again.
+/// Returns the earliest time at which osdpl retries to read a record; `None` if osdpl could read all records.
 fn next_retry(all: &BTreeMap<ReleaseKey, Changes>) -> Option<Timestamp> {
     all.values().filter_map(|changes| changes.paths.as_ref().err().map(|(_, until)| *until)).min()
 }
@@ -82,7 +85,7 @@ impl Changes {
     }
 }
 
-/// Returns `paths`, or a text that says what else changes the inputs if no value would change.
+/// Returns `paths`; if no value would change, a text that lists what else can change the inputs.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value: the chart, helm's version or its flags)".to_owned());

@@ -1,14 +1,13 @@
-//! The charts of releases: which ones to fetch, what is known about them, and placeholders while the operator fetches
-//! them.
+//! Decides which charts of releases the operator fetches, and which placeholders osdpl uses until it has fetched them.
 //!
-//! After a start of the operator it can take minutes until it has pulled all charts. Until then, the chart that the
-//! status names is the placeholder of a missing chart. With placeholders osdpl can watch the cloud, but it upgrades a
-//! release only with the chart itself.
+//! A restarted operator may need minutes to pull all charts. Until then, the chart that the status names is the
+//! placeholder of a missing chart. With placeholders osdpl can watch the cloud, but it upgrades a release only with the
+//! chart itself.
 //!
-//! In two cases the operator keeps the stored status, because a new one would say less. First, a chart has no
-//! placeholder, for example because the spec rewrites images to a mirror and only the chart names the images. Second,
-//! the spec is newer than the status and the plan changes nothing: with the charts themselves, instead of placeholders,
-//! it may change something.
+//! In two cases the operator keeps the stored status, because a new status would contain less information. First, a
+//! chart has no placeholder, for example because the spec rewrites images to a mirror and only the chart names the
+//! images. Second, the spec is newer than the status and the plan changes nothing: with the charts themselves, instead
+//! of placeholders, it may change something.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +24,11 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The releases for whose charts placeholders are used, each with the reason why its upgrade waits.
+/// The releases whose charts are placeholders, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
-/// Returns the chart to request for a release, and the digest of it that an addition to the catalogue pins, if any.
+/// Returns the chart to request for a release, and the digest that an addition to the catalogue pins for this chart, if
+/// any.
 ///
 /// Returns `None` if the catalogue does not have the release.
 pub fn chart_request<'a>(
@@ -49,18 +49,18 @@ pub fn chart_request<'a>(
     Some((request, digest))
 }
 
-/// The charts of all selected releases, as far as the operator has them, and which charts to request.
+/// The charts that the operator has for the selected releases, and the charts to request.
 #[derive(Default)]
 pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The chart to request for each release.
     pub requests: BTreeMap<String, ChartRequest>,
-    /// When the operator tries again to fetch the first chart that failed; `None` if none failed.
+    /// The earliest time at which the operator retries to fetch a chart; `None` if the operator could fetch all charts.
     pub retry: Option<Timestamp>,
 }
 
-/// Returns the charts of all selected releases, as far as the operator has them, and which charts to request.
+/// Returns the charts that the operator has for the selected releases, and the charts to request.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -113,7 +113,7 @@ pub(crate) fn facts(
     known.facts
 }
 
-/// Returns when the operator tries again to fetch a chart, if it failed at `at`.
+/// Returns when the operator tries again to fetch a chart after a failure at the time `at`.
 pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
@@ -125,8 +125,9 @@ pub(crate) fn is_fetching(desired: &Desired) -> bool {
     blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
-/// Uses the chart that the status names as placeholder of each chart that is being fetched; returns the releases with
-/// placeholders.
+/// Replaces each chart that the operator is still fetching by a placeholder: the chart that the status names.
+///
+/// Returns the releases whose charts are placeholders.
 pub(crate) fn fill_placeholders(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
@@ -153,7 +154,7 @@ pub(crate) fn fill_placeholders(
     placeholders
 }
 
-/// Makes the upgrade of a release wait if its chart is only a placeholder.
+/// Makes the upgrade of a release wait while its chart is only a placeholder.
 pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     for (name, blocked) in placeholders {
         let Some(decision) = plan.decisions.get_mut(name) else { continue };
@@ -165,10 +166,11 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     }
 }
 
-/// Returns whether the operator keeps the stored status, because a new one would say less.
+/// Returns whether the operator keeps the stored status, because a new status would contain less information.
 ///
-/// If the status is of the current generation, it is kept while a chart without a placeholder is being fetched. If the
-/// spec is newer, it is kept while the plan changes nothing and some charts are placeholders.
+/// If the status is of the current generation, the operator keeps it while a chart without a placeholder is being
+/// fetched. If the spec is newer, the operator keeps the status while the plan changes nothing and some charts are
+/// placeholders.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,
@@ -217,7 +219,7 @@ mod tests {
 
     /// Returns the placeholders for two releases, and the digest of the chart of `store`.
     ///
-    /// The chart of `store` is being fetched; that of `front` failed.
+    /// The chart of `store` is being fetched; the fetch of the chart of `front` failed.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });
@@ -271,12 +273,18 @@ mod tests {
         let (replaced, empty) = (Placeholders::from([("store".to_owned(), blocked.clone())]), Placeholders::new());
         let (known, mut fetching) = (fixture().desired, fixture().desired);
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
-        assert!(keeps_status(&same, &fetching, &empty, false, &waiting), "a chart has no placeholder");
-        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "all charts have placeholders");
-        assert!(keeps_status(&newer, &known, &replaced, false, &idle), "the new spec may name other charts");
-        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "a waiting release is reported");
-        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "a refused spec is reported");
-        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "the fetch of a new chart is reported");
-        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "all charts are available");
+        assert!(
+            keeps_status(&same, &fetching, &empty, false, &waiting),
+            "keeps the status while a chart has no placeholder"
+        );
+        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "reports if all charts have placeholders");
+        assert!(
+            keeps_status(&newer, &known, &replaced, false, &idle),
+            "keeps the status if the new spec may change charts"
+        );
+        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "reports a waiting release");
+        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "reports a refused spec");
+        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "reports the fetch of a new chart");
+        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "reports if all charts are available");
     }
 }

@@ -1,4 +1,4 @@
-//! The decision of a pass for a cloud that is not being deleted.
+//! Decides what a pass does for a cloud that is not being deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use osdpl_core::plan::{self, Policy};
 use osdpl_core::rollout;
 use osdpl_lint::Input;
 
-/// Returns the plan for a cloud that is not being deleted.
+/// Returns the plan of a pass for a cloud that is not being deleted.
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
@@ -63,7 +63,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
     } else {
-        let problems = nodes::label(&mut draft, &inventory.changes, "the spec gives it these roles");
+        let problems = nodes::label(&mut draft, &inventory.changes, "the spec assigns these roles to the node");
         draft.problems.extend(problems);
     }
     let cloud = Cloud { selection, resolved, names, placeholders, refused };
@@ -78,10 +78,10 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 struct Cloud {
     selection: Selection,
     resolved: Arc<Resolved>,
-    /// The name in the catalogue of each release, desired or not.
+    /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
-    /// Whether the spec is refused.
+    /// Whether the pass refuses the spec, because the spec or the catalogue has an error.
     refused: bool,
 }
 
@@ -99,8 +99,8 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selec
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Completes `plan`, the decision about releases, with the rest of the draft: requests, actions, problems and what is
-/// kept.
+/// Completes `plan`, the decision about releases, with the rest of the draft, such as requests, actions, problems, and
+/// the data to keep for the next decision.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -137,7 +137,7 @@ fn is_reading(draft: &Draft<'_>) -> bool {
 
 /// Collects the facts from the snapshot, and plans the objects that releases need.
 ///
-/// Returns the releases whose charts are not fetched yet and are taken from the status.
+/// Returns the releases whose charts are placeholders, because the operator is still fetching these charts.
 fn collect_facts(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -235,7 +235,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and the removal of annotations that had their effect.
+/// Plans the steps of all releases and rollouts, and the removal of annotations whose requests osdpl has executed.
 ///
 /// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
 /// and the pending changes.

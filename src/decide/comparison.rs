@@ -15,9 +15,9 @@ use osdpl_core::release::{ADOPTED, Status};
 /// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
 /// made.
 ///
-/// osdpl keeps a comparison while revision and inputs stay the same. If a person requested the adoption, osdpl repeats
-/// the comparison after a while, because another tool may manage the release by then. A release whose chart is missing
-/// is not compared.
+/// osdpl keeps a comparison while the revision and the desired inputs stay the same. If a person requested the
+/// adoption, osdpl repeats the comparison after a while, because another tool may manage the release by then. osdpl
+/// does not compare a release whose chart is missing.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -73,18 +73,19 @@ fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Optio
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)
 }
 
-/// Returns whether a comparison that was kept is still valid.
+/// Returns whether a comparison from an earlier pass is still valid.
 fn is_valid(known: &ManifestComparison, revision: i64, inputs: &str, adopts: bool, now: Timestamp) -> bool {
     let is_fresh = known.until.map_or(!adopts, |until| now < until);
     is_fresh && known.revision == revision && known.inputs == inputs
 }
 
-/// Returns when the first of the comparisons expires.
+/// Returns the earliest time at which a comparison expires; `None` if none expires.
 fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timestamp> {
     all.values().filter_map(|comparison| comparison.until).min()
 }
 
-/// Returns whether someone else made the newest revision, or it was adopted and its inputs are not the desired ones.
+/// Returns whether someone else made the newest revision, or osdpl adopted this revision and the desired inputs differ
+/// from it.
 fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
     let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
     let adopted =
@@ -107,7 +108,7 @@ mod tests {
         let owned = of(ComparisonResult::Owned("Flux".into()), false);
         assert!(
             is_valid(&owned, 3, "new", false, now),
-            "the comparison is kept, so that not every pass reads the record"
+            "a comparison stays valid until it expires, so that not every pass reads the record"
         );
         assert!(!is_valid(&owned, 3, "new", false, later));
         assert!(!is_valid(&owned, 4, "new", false, now) && !is_valid(&owned, 3, "newer", false, now));
@@ -115,10 +116,13 @@ mod tests {
         assert!(is_valid(&same, 3, "new", false, later), "a comparison without an expiry stays valid");
         assert!(
             !is_valid(&same, 3, "new", true, now),
-            "before an adoption, another tool may manage the release by now"
+            "a requested adoption needs a new comparison, because another tool may manage the release by now"
         );
         let adopted = of(ComparisonResult::Same, true);
-        assert!(is_valid(&adopted, 3, "new", true, now), "the comparison is kept while the adoption waits");
+        assert!(
+            is_valid(&adopted, 3, "new", true, now),
+            "a comparison for a requested adoption stays valid until it expires"
+        );
         assert!(!is_valid(&adopted, 3, "new", true, later));
         let expiry = |all: &[&ManifestComparison]| {
             let key = |at: usize| ReleaseKey::new("openstack", at.to_string());

@@ -1,4 +1,4 @@
-//! The CRDs that a release needs before helm installs or upgrades it.
+//! Plans the changes of CRDs that a release needs before helm installs or upgrades the release.
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>).
@@ -20,8 +20,8 @@ use osdpl_core::plan::Wait;
 /// Returns the actions on CRDs that must precede an upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns the wait that takes the place of the upgrade, if the CRDs in the cluster or those of the chart can't be
-/// read.
+/// If osdpl can't read the CRDs in the cluster or in the chart. The error is the step that replaces the upgrade: a wait
+/// with the reason.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -34,8 +34,7 @@ pub(crate) fn plan(
     Ok(actions)
 }
 
-/// Returns the transfers of CRDs that another release left behind: an uninstalled one of the same name in another
-/// namespace.
+/// Returns the actions that transfer CRDs from an uninstalled release of the same name in another namespace.
 ///
 /// helm refuses to install over an object that another release owns (helm: `action.checkOwnership`). An uninstall of
 /// upstream's mariadb chart leaves the CRDs of its templates behind.
@@ -51,14 +50,14 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wa
         let action = Action::TransferCrd { definition, release: key.clone() };
         Planned::new(
             action,
-            "the release that owns it was uninstalled, and helm does not install over objects of \
+            "the release that owns the CRD was uninstalled, and helm does not install over objects of \
              another release",
         )
     };
     Ok(found.iter().cloned().map(transfer).collect())
 }
 
-/// Returns the actions that apply the CRDs of a release's chart that the cluster lacks or has in another version.
+/// Returns the actions that apply CRDs from the chart of a release, if the cluster lacks a CRD or has another version.
 fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
     let Some(definitions) = draft.snapshot.charts.crds.get(name) else { return Ok(Vec::new()) };
     let definitions =
@@ -83,7 +82,8 @@ fn outdated_crds(draft: &mut Draft<'_>, name: &str, key: &ReleaseKey) -> Result<
     Ok(outdated)
 }
 
-/// Sets the fields of a CRD that the API server would set, so that a stored CRD compares equal to the chart's.
+/// Sets the fields of a CRD that the API server would set, so that a CRD in the cluster compares equal to the CRD in
+/// the chart.
 ///
 /// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
@@ -96,8 +96,9 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec
 }
 
-/// Returns the wait of a release whose CRDs the API server refuses to show. osdpl repeats the read once the response is
-/// outdated.
+/// Returns the wait of a release whose CRDs osdpl could not read from the API server.
+///
+/// A later pass repeats the read, when the failed response `received` has expired.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

@@ -1,5 +1,5 @@
 //! Collects the credentials of the cloud from Secrets of the user, osdpl's own Secrets and release records, and plans
-//! to generate missing ones.
+//! to generate missing credentials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use osdpl_values::Values;
 /// The annotation of a Secret of osdpl with the keys whose values a Secret of the user replaces, separated by commas.
 ///
 /// osdpl needs the keys until the spec no longer names the user's Secret and osdpl has compared the values with the
-/// release records. They are stored in the cluster, because that may be after a restart of the operator.
+/// release records. The operator may restart before that, so the cluster stores the keys.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
@@ -34,7 +34,7 @@ pub(crate) struct Credentials {
     pub(crate) missing: BTreeMap<Name, String>,
 }
 
-/// Collects the credentials that the selected releases need, and plans the Secrets to store.
+/// Collects the credentials that the selected releases need, and plans to store the credentials of osdpl in Secrets.
 pub(crate) fn collect(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -88,12 +88,12 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials of one service that the selected releases need.
+/// The credentials that the selected releases need and that belong to one service.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
     /// The values from Secrets of the user, by name.
     given: BTreeMap<String, String>,
-    /// The credentials that osdpl stores in its own Secret, each with how to generate it.
+    /// The credentials that osdpl stores in its own Secret, each with the kind of value to generate.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
@@ -105,7 +105,7 @@ enum Value {
     Generated,
     /// The value is not available. Contains the reason.
     Missing(String),
-    /// The value is unknown until the next pass, because a release record that may contain it was not read yet.
+    /// The value is unknown in this pass, because osdpl has not read a release record that may contain it.
     Unread,
 }
 
@@ -115,7 +115,7 @@ struct Search<'d, 'a> {
     spec: &'d OpenStackDeploymentSpec,
     selection: &'d Selection,
     observed: &'d Observed,
-    /// The recorded values of each release that was read; an error says why a record can't be read.
+    /// The recorded values of each release whose record the search needed; an error says why a record can't be read.
     records: BTreeMap<String, Result<Arc<Values>, String>>,
     /// The credentials that the search has found so far.
     found: Credentials,
@@ -219,7 +219,7 @@ impl Search<'_, '_> {
         self.draft.add(Planned::new(action, reasons.join(", ")).with_events(event));
     }
 
-    /// Returns whether all selected releases of a service are paused. Its Secret then stays as it is.
+    /// Returns whether all selected releases of a service are paused, so that the Secret of the service stays as it is.
     fn is_paused(&self, service: &str) -> bool {
         let catalog = self.draft.catalog();
         let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
@@ -258,7 +258,7 @@ impl Search<'_, '_> {
 
     /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// The installed release will have a value that only its record will contain. A newly generated one would not
+    /// The installed release will have a value that only its record will contain. A newly generated value would not
     /// match.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
@@ -268,11 +268,11 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential from the record of a release that osdpl made; the outer `None` means that a record was
-    /// not read yet.
+    /// Returns the credential from the record of a release that osdpl made; the outer `None` means that osdpl has not
+    /// read a record yet.
     ///
-    /// If the record of a release that uses the credential can't be read, that is an error: a new value would lock
-    /// osdpl out of the service.
+    /// If osdpl can't read the record of a release that uses the credential, the result is an error: generating a new
+    /// value would lock osdpl out of the service.
     fn recover(&mut self, name: &Name) -> Option<Result<Option<String>, String>> {
         let catalog = self.draft.catalog();
         for (release, key) in &self.selection.releases {
@@ -301,8 +301,8 @@ impl Search<'_, '_> {
         Some(Ok(None))
     }
 
-    /// Returns the recorded values of a release that osdpl made; empty if there is no such release, `None` if not read
-    /// yet.
+    /// Returns the recorded values of a release that osdpl made; empty if there is no such release, `None` if osdpl has
+    /// not read the record yet.
     fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
         match self.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Some(Ok(Arc::default())),
@@ -322,21 +322,21 @@ impl Search<'_, '_> {
 struct Update {
     secret: Secret,
     exists: bool,
-    /// Whether this version of the Secret was already compared with the release records.
+    /// Whether osdpl has already compared this version of the Secret with the release records.
     is_verified: bool,
-    /// Whether the values of all credentials are known.
+    /// Whether osdpl knows the values of all credentials in the Secret.
     is_complete: bool,
     /// The keys whose values the operator generates, each with the kind of value to generate.
     generated: BTreeMap<String, file::Credential>,
     /// The keys that someone else edited and that osdpl reverts.
     restored: Vec<String>,
-    /// Why osdpl stores the Secret; empty if it stays as it is.
+    /// Why osdpl stores the Secret; empty if the Secret stays as it is.
     reasons: Vec<String>,
 }
 
-/// Whether a Secret of osdpl exists.
+/// What osdpl knows about a Secret in which it stores credentials.
 enum StoredSecret {
-    /// The Secret was not read yet.
+    /// osdpl has not read the Secret yet.
     Unread,
     /// The Secret does not exist.
     Absent,
@@ -364,14 +364,14 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns the newest revision that osdpl made; `None` for a release of which osdpl made none.
+/// Returns the newest revision of a release that osdpl made; `None` if osdpl made no revision of the release.
 ///
-/// Other revisions are not used, because a manual upgrade may contain other credentials.
+/// osdpl reads no credentials from other revisions, because a manual upgrade may contain other credentials.
 fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     match existing.own_revision {
         Some(revision) => Ok(Some(revision.into())),
         None if existing.is_ours() => Err(format!(
-            "revision {} was not made by osdpl, and helm has no record of one that was any more",
+            "revision {} was not made by osdpl, and helm no longer has the record of a revision that osdpl made",
             existing.revision
         )),
         None => Ok(None),
@@ -392,7 +392,7 @@ fn is_edited(secret: &Secret, key: &str) -> bool {
     })
 }
 
-/// Removes a key from the annotation of outdated keys; returns whether it was there.
+/// Removes a key from the annotation of outdated keys; returns whether the annotation contained the key.
 fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     let mut keys = outdated_keys(secret);
     let was_marked = keys.remove(key);
@@ -400,8 +400,8 @@ fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     was_marked
 }
 
-/// Adds the keys whose values differ from those in the user's Secrets to the annotation of outdated keys; returns
-/// whether one is new.
+/// Adds the keys of `secret` for which `given` has another value to the annotation of outdated keys; returns whether
+/// the annotation has changed.
 fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
     let known = outdated_keys(secret);
     let data = secret.data.iter().flatten();
@@ -440,7 +440,10 @@ mod tests {
         let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
         assert_eq!(own_revision(&kept), Ok(Some(2)));
         let problem = own_revision(&inherited).unwrap_err();
-        assert_eq!(problem, "revision 3 was not made by osdpl, and helm has no record of one that was any more");
+        assert_eq!(
+            problem,
+            "revision 3 was not made by osdpl, and helm no longer has the record of a revision that osdpl made"
+        );
         assert_eq!(own_revision(&ObservedRelease { revision: 3, ..ObservedRelease::default() }), Ok(None));
     }
 
@@ -449,7 +452,7 @@ mod tests {
         let data = [("root", "a"), ("audit", "b")].map(|(key, value)| (key.to_owned(), ByteString(value.into())));
         let mut secret = Secret { data: Some(data.into()), ..Secret::default() };
         let given = |value: &str| BTreeMap::from([("root", value), ("sst", "c")].map(|(k, v)| (k.into(), v.into())));
-        assert!(!outdate(&mut secret, &given("a")), "the value is the same");
+        assert!(!outdate(&mut secret, &given("a")), "a key with the same value is not marked");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
         // The mark stays even if the user's Secret gets its old value back: releases may still run with the value that

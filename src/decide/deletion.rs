@@ -1,4 +1,5 @@
-//! The decision for a resource that is being deleted: uninstall or detach the cloud, then remove the finalizer.
+//! Decides what a pass does for a resource that is being deleted: uninstall or detach the cloud, then remove the
+//! finalizer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use osdpl_core::status::{self, Event};
 
 /// What a deletion does, according to the spec and the annotations.
 struct DeletionRules {
-    /// The policy for uninstalls: they need no approval, and some skip hooks.
+    /// The policy for uninstalls, which need no approval, and skip the hooks of releases that an annotation names.
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,
-    /// Whether the data is deleted too (`Purge`): volume claims, Secrets that charts keep, and the credentials of
-    /// osdpl.
+    /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, Secrets that charts keep, and the
+    /// credentials of osdpl.
     deletes_data: bool,
 }
 
@@ -50,8 +51,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // With `Purge`, osdpl deletes the credentials, so it must forget what it kept in memory, too: a new cloud of the
-    // same name must not get the old credentials.
+    // With `Purge`, osdpl deletes the credentials, so it must also forget the credentials in memory: a new cloud of the
+    // same name must not get them.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
@@ -86,7 +87,9 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     Plan { forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
-/// Returns the plan of a deletion. `remaining` says what is left to do after its actions; `None` if nothing is.
+/// Returns the plan of a deletion from its parts.
+///
+/// `remaining` says what is left to do after the actions of the plan; `None` if nothing is left.
 fn finish(
     mut draft: Draft<'_>,
     selection: Selection,
@@ -117,7 +120,7 @@ fn finish(
 
 /// Detaches the cloud: osdpl removes its labels from the release records, and the cloud continues to run.
 ///
-/// Secrets and other objects that pods mount, and the labels of nodes, stay.
+/// The labels of nodes stay, and so do Secrets and other objects that pods mount.
 fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names: BTreeMap<ReleaseKey, String>) -> Plan {
     let steps = detach_steps(&observed, &names);
     let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
@@ -135,7 +138,7 @@ fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names:
     finish(draft, selection, observed, names, steps, Some(remaining))
 }
 
-/// Returns the steps that detach all releases, also those whose first record helm has not written yet.
+/// Returns the steps that detach all releases, including releases whose first record helm has not written yet.
 fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> plan::Plan {
     let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     let ours = ours.map(|(key, existing)| (key, existing.release.as_ref()));
@@ -148,7 +151,7 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
     plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
 }
 
-/// Plans to delete the objects that osdpl itself created, and to remove the finalizer.
+/// Plans to delete the objects that osdpl itself created, and then to remove the finalizer.
 ///
 /// The caller does this only once all releases are uninstalled.
 ///
@@ -178,7 +181,7 @@ fn clean_up(
     let labels = snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default();
     let mut problems = Vec::new();
     if !needed.labels {
-        problems = nodes::label(draft, &labels, "no release chooses nodes by it any more");
+        problems = nodes::label(draft, &labels, "no release selects nodes by these labels any more");
     }
     if rules.deletes_data {
         purge(draft, selection, &left);
@@ -190,13 +193,14 @@ fn clean_up(
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
     // The status disappears with the resource, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, labels.len())));
-    // If releases that osdpl does not manage remain, they may continue to use the cloud's secrets.
+    // The operator must not forget the secrets while releases remain that osdpl does not manage: these releases may
+    // still use the secrets.
     (None, needed.releases.is_empty())
 }
 
 /// Returns the labels, by node, that the deletion still has to remove in its last step; `None` if the labels stay.
 ///
-/// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by them.
+/// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by these labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels;
@@ -226,8 +230,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Secrets for Ceph are skipped: `ceph::delete_except` has planned to delete them, except those that a release
-        // may mount that osdpl does not manage.
+        // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps the Secrets that releases may mount
+        // that osdpl does not manage.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);
@@ -237,7 +241,7 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
 
 /// Makes releases wait while an addition to the catalogue is invalid.
 ///
-/// The addition could change the order of uninstalls and what is purged.
+/// The addition could change the order of uninstalls, and which data `Purge` deletes.
 fn block(plan: &mut plan::Plan, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
@@ -247,7 +251,8 @@ fn block(plan: &mut plan::Plan, why: &str) {
     }
 }
 
-/// Returns the event that names the objects that stay for releases that osdpl does not manage; `None` if none stay.
+/// Returns the event about the objects that osdpl keeps for releases that it does not manage; `None` if it keeps no
+/// object.
 fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
     let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
     let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));

@@ -15,7 +15,7 @@ use osdpl_core::plan;
 
 /// How long osdpl waits before it retries a write that the API server refused.
 ///
-/// No watch reports that it would be allowed now.
+/// No watch reports when the API server would accept the write.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plan under construction: what a pass has decided so far.
@@ -25,7 +25,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) actions: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
-    /// When the next pass must start at the latest, if no watch triggers one earlier.
+    /// When the next pass must start at the latest, if no watch triggers a pass earlier.
     pub(crate) requeue_at: Option<Timestamp>,
     pub(crate) kept: Kept,
     /// Whether the spec pauses the cloud, so that the pass may write nothing.
@@ -45,7 +45,7 @@ impl<'a> Draft<'a> {
             problems: snapshot.problems.clone(),
             requeue_at: None,
             kept: snapshot.kept.clone(),
-            // A deletion ignores `paused`: the user deleted the resource after they paused it.
+            // A deletion ignores `paused`, because the user decided to delete the resource after pausing it.
             paused: snapshot.deployment.spec.paused && !is_deleting,
             is_incomplete: false,
         }
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         &self.snapshot.catalog
     }
 
-    /// Requests a read for the next snapshot; returns the response if this snapshot has it already.
+    /// Requests a read for the next snapshot; returns the response if the current snapshot already contains it.
     pub(crate) fn read(&mut self, read: Read) -> Option<&'a Received> {
         let received = self.snapshot.responses.get(&read);
         self.requests.reads.insert(read);
@@ -64,8 +64,8 @@ impl<'a> Draft<'a> {
         received
     }
 
-    /// Requests a list of objects for the next snapshot; returns their names and uids if this snapshot has them
-    /// already.
+    /// Requests a list of objects for the next snapshot; returns their names and uids if the current snapshot already
+    /// contains the list.
     pub(crate) fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, Option<String>)]> {
         match &self.read(read)?.response {
             Response::Objects(objects) => Some(objects),
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns whether the snapshot lacks the response to a read that was requested.
+    /// Returns whether the snapshot lacks the response to a read that the draft requests.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
@@ -85,10 +85,10 @@ impl<'a> Draft<'a> {
 
     /// Adds an action, unless the cloud is paused.
     ///
-    /// If the namespace of the action does not exist, the action that creates the namespace is added first.
+    /// If the namespace of the action does not exist, the function first adds the action that creates the namespace.
     ///
-    /// While the cloud is paused, only adoptions are added, because they only write labels, and actions that wait for
-    /// approval, because they are only shown.
+    /// While the cloud is paused, the function adds only two kinds of actions: adoptions, which only write labels, and
+    /// actions that wait for approval, which the plan only shows.
     pub(crate) fn add(&mut self, planned: Planned) {
         let is_adoption = matches!(&planned.action, Action::Release { action: plan::Action::Adopt { .. }, .. });
         let is_waiting = planned.approval == Approval::Missing;
@@ -111,9 +111,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an action that the API server may refuse, unless it is in backoff after a refusal.
+    /// Adds an action that the API server may refuse, unless the action must still wait after an earlier refusal.
     ///
-    /// Returns the last refusal.
+    /// Returns the last refusal; `None` if there was none.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         match refusal.filter(|refusal| refusal.until > self.snapshot.now) {
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
         self.snapshot.kept.refused.get(&action.id())
     }
 
-    /// Returns the plan of a pass that ends here for the reason `hold`; the next pass continues.
+    /// Returns the plan of a pass that ends early, for the reason `hold`; the next pass continues the decision.
     pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };

@@ -1,7 +1,7 @@
-//! External services: osdpl publishes each as a headless Service with Endpoints.
+//! Publishes each external service as a headless Service with Endpoints.
 //!
-//! An `ExternalName` Service would not do: it has no addresses, and OpenStack-Helm's pods wait until a Service has
-//! ready addresses. A headless Service also makes every port of the host reachable, such as the broker's management
+//! An `ExternalName` Service would not be enough: it has no addresses, and OpenStack-Helm's pods wait until a Service
+//! has ready addresses. A headless Service also makes every port of the host reachable, such as the broker's management
 //! port, which OpenStack-Helm's rabbit-init uses.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +22,14 @@ use osdpl_core::desired::{ExternalService, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
-/// The annotation of Endpoints with the host that their addresses belong to.
+/// The annotation of Endpoints that contains the host name or address of the external host.
 ///
-/// A restarted operator uses the addresses while the name server fails, but only if the spec still names this host.
+/// While the name server fails, a restarted operator uses the addresses in the Endpoints, but only if the spec still
+/// names the same host.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Plans to publish external services, and to withdraw those that the spec no longer names.
+/// Plans to publish the external services of the spec, and to delete the Services that osdpl published for other
+/// external services.
 ///
 /// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
 /// the host.
@@ -45,8 +47,8 @@ pub(crate) fn publish_all(
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
         match publish(draft, name, external) {
-            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So it counts the
-            // service as published.
+            // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So `osdpl plan`
+            // counts the service as published.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),
@@ -56,10 +58,10 @@ pub(crate) fn publish_all(
     ready
 }
 
-/// Returns the services of which a release that osdpl made still exists.
+/// Returns the services that still have a release that osdpl made.
 ///
-/// osdpl publishes the external service only after such a release is uninstalled, and the uninstall may wait for
-/// approval. If osdpl published the service earlier, its Endpoints would replace those of the running release.
+/// osdpl publishes an external service only after such a release is uninstalled, and the uninstall may wait for
+/// approval. Otherwise the Endpoints of the external service would replace the Endpoints of the running release.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases
@@ -72,7 +74,7 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
 
 /// Plans to delete the Services that osdpl published, except for `keep`.
 ///
-/// osdpl lists its Services after a start, and when `keep` has changed.
+/// osdpl lists its Services only after a start of the operator, and when `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -88,7 +90,7 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     }
 }
 
-/// The state of the publication of one external service.
+/// How far osdpl has published an external service.
 enum Publication {
     /// The Service and its Endpoints are in the cluster, so pods can reach the external host.
     Ready,
@@ -98,7 +100,7 @@ enum Publication {
     Pending,
 }
 
-/// Plans to publish one external service; returns the state of its publication.
+/// Plans to publish one external service; returns how far it is published.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
@@ -132,7 +134,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
     // A later pass must look up the host and read the Service again: no watch reports that a host name has a new
-    // address, or that someone deleted a Service that was in the way.
+    // address, or that someone deleted a Service of the same name that does not belong to osdpl.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
@@ -165,7 +167,7 @@ fn next_lookup(
     }
 }
 
-/// Plans to apply the Service and the Endpoints of an external service, if they differ from the cluster.
+/// Plans to apply the Service and the Endpoints of an external service, if the cluster lacks them or has other ones.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,
@@ -187,7 +189,7 @@ fn apply(
     if !is_current && refusal.is_none() {
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
-        refusal = draft.attempt(Planned::new(action, format!("they must contain the addresses of {}", external.host)));
+        refusal = draft.attempt(Planned::new(action, format!("pods need the addresses of {}", external.host)));
     }
     match refusal {
         Some(refusal) => Publication::Failed(format!("spec.services.{service}.external: {}", refusal.message)),
@@ -196,7 +198,7 @@ fn apply(
     }
 }
 
-/// Returns why osdpl can't publish the service under its name, and what to do; `None` if it can.
+/// Returns why osdpl can't publish the external service under its name, and what to do; `None` if nothing prevents it.
 fn conflict(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
@@ -218,7 +220,7 @@ fn conflict(published: &Published, external: &ExternalService, deployment: &str)
 
 /// Returns whether a Service has the port of the external service.
 ///
-/// Other ports do not matter: another field manager may have added them.
+/// Other ports of the Service do not matter, because another field manager may have added them.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {
     let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     ports.any(|one| one.port == i32::from(port) && one.name.as_deref() == Some(name))
@@ -239,7 +241,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
         && known == expected.iter().map(String::as_str).collect()
 }
 
-/// Returns the addresses in the Endpoints that osdpl published, if they belong to this host.
+/// Returns the addresses in the Endpoints that osdpl published, if the Endpoints belong to this host.
 fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)
@@ -295,7 +297,7 @@ mod tests {
         assert!(!has_port(&known, 3307, "mysql") && !has_port(&known, 3306, "db"));
         let ports = json!([{"name": "management", "port": 15672}, {"name": "mysql", "port": 3306}]);
         let more: Service = serde_json::from_value(json!({"spec": {"ports": ports}})).unwrap();
-        assert!(has_port(&more, 3306, "mysql"), "ports that another manager added do not matter");
+        assert!(has_port(&more, 3306, "mysql"), "ports that another field manager added do not matter");
     }
 
     #[test]

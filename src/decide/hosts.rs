@@ -1,5 +1,4 @@
-//! Nova's hosts: osdpl maps the hosts of new compute nodes to a cell, and deletes the hosts of nodes that the user
-//! names.
+//! Maps the Nova hosts of new compute nodes to a cell, and deletes the Nova hosts of removed nodes that the user names.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +24,10 @@ struct Hosting<'a> {
     hosts: &'a catalog::Hosts,
 }
 
-/// Requests Nova's hosts if its API is available, and plans the actions that follow from the last response.
+/// Requests the list of Nova's hosts if Nova's API is available, and plans the actions that follow from the last
+/// response.
 ///
-/// Problems become warnings and block nothing else.
+/// A problem with Nova only causes a warning, and the rest of the decision continues.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
     let named = annotated_names(&draft.snapshot.deployment, FORGET_NODES_ANNOTATION);
     let hosting = hosting(draft.catalog(), desired, observed, policy, is_refused);
@@ -42,8 +42,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // No action follows from the response to another query, because Nova may have given it before the last action.
-    // osdpl only reports the problems in that response.
+    // Nova may have given the response to another query before the last action. So osdpl only reports the problems in
+    // such a response, and plans no action from it.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -53,12 +53,15 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts of the removed nodes from Nova and Neutron. Each pass plans this again until a response
-/// contains the result.
+/// Plans to delete the hosts of the removed nodes from Nova and Neutron. Each pass plans the deletion again until a
+/// response contains its result.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
-        draft.add(Planned::new(Action::ForgetHosts(nodes), format!("annotation {FORGET_NODES_ANNOTATION} names them")));
+        draft.add(Planned::new(
+            Action::ForgetHosts(nodes),
+            format!("annotation {FORGET_NODES_ANNOTATION} names these nodes"),
+        ));
     }
 }
 
@@ -71,7 +74,7 @@ fn query(
     observed: &Observed,
 ) -> Result<HostQuery, &'static str> {
     let nodes = draft.snapshot.nodes.as_ref().map(|nodes| nodes.keys().cloned().collect::<BTreeSet<_>>());
-    let nodes = nodes.ok_or("nodes may not be listed")?;
+    let nodes = nodes.ok_or("osdpl may not list nodes")?;
     Ok(HostQuery {
         access: access(draft.catalog(), desired).ok_or("the password of Keystone's administrator is not known yet")?,
         state: hosting.state(observed),
@@ -83,8 +86,8 @@ fn query(
 
 /// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// The name of the Job depends on the hosts and the attempt. So an operator that restarts in between creates no second
-/// Job.
+/// The name of the Job depends on the hosts and the attempt. So after a restart the operator creates no second Job for
+/// the same attempt.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,
@@ -120,14 +123,14 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
     format!("{}-{}", hosts.discovered_by, &hash[..8])
 }
 
-/// Plans to remove a node from the annotation of removed nodes once its host is deleted, Nova knows no such host, or
-/// the node still exists.
+/// Plans to remove a node from the annotation of removed nodes once osdpl has deleted the node's host, if Nova knows no
+/// such host, or if the node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // If the node still exists, its host must stay, and the annotation loses the node: the user must annotate
-            // again after the node is removed.
+            // If the node still exists, its host must stay. osdpl removes the node from the annotation, and the user
+            // must annotate again after removing the node.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
@@ -146,11 +149,11 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     }
     let value = Some(left.join(",")).filter(|value| !value.is_empty());
     let action = Action::Annotate([(FORGET_NODES_ANNOTATION, value)].into());
-    let refusal = draft.attempt(Planned::new(action, "the annotation had its effect").with_events(events));
+    let refusal = draft.attempt(Planned::new(action, "osdpl has handled these nodes").with_events(events));
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 
-/// Returns the release whose pods register hosts, or the reason why Nova can't be queried now.
+/// Returns the release whose pods register hosts in Nova, or the reason why Nova can't be queried now.
 fn hosting<'a>(
     catalog: &'a Catalog,
     desired: &'a Desired,
@@ -178,9 +181,9 @@ fn hosting<'a>(
 }
 
 impl Hosting<'_> {
-    /// Returns the generation and the ready pods of each workload that registers hosts.
+    /// Returns the generation and the number of ready pods of each workload whose pods register hosts in Nova.
     ///
-    /// When they change, osdpl queries Nova again.
+    /// When one of these numbers changes, osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace
@@ -190,14 +193,15 @@ impl Hosting<'_> {
         own.map(|workload| (workload.generation, workload.ready)).collect()
     }
 
-    /// Returns the `CronJob` that maps new hosts to a cell, if it exists.
+    /// Returns the `CronJob` that maps new hosts to a cell; `None` if it does not exist.
     fn cron_job(self, observed: &Observed) -> Option<&ObservedCronJob> {
         let namespace = &self.release.key.namespace;
         observed.crons.iter().find(|cron| cron.namespace == *namespace && cron.name == self.hosts.discovered_by)
     }
 }
 
-/// Returns warnings about the hosts in the last response of Nova.
+/// Returns warnings about a failed query of Nova, about hosts that osdpl could not delete, and about hosts without a
+/// node.
 fn findings(last: &HostObservation) -> Vec<Finding> {
     let response = match &last.response {
         Ok(response) => response,
@@ -219,7 +223,7 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
     kept.chain(orphaned).map(warning).collect()
 }
 
-/// Returns the warning about hosts that the `CronJob` did not map to a cell.
+/// Returns the warning about new compute hosts that no Job of the `CronJob` has mapped to a cell.
 fn unmapped_warning<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, hosting: Hosting<'_>) -> Finding {
     let count = hosts.len();
     let names = format_names(hosts.map(String::as_str), count);

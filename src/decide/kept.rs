@@ -1,4 +1,5 @@
-//! What one decision keeps in memory for the next: data that cannot be read back, or that is expensive to compute.
+//! Defines the data that the operator keeps in memory for the next decision, because it is expensive to compute or
+//! stored nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,82 +16,90 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long the message of a write that is refused again and again stays the same.
+/// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
 ///
-/// A message may contain the number of the request. Each new message costs an event and a write of the status.
+/// The messages of the API server may all differ, for example by the number of the request. Each new message costs an
+/// event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
-/// What one decision keeps in memory for the next.
+/// The data of a decision that the operator keeps in memory for the next decision.
 ///
-/// A restart of the operator loses all of it. Each field documents why it is kept and what a restart costs.
+/// A restart of the operator loses this data. Each field documents why osdpl keeps it and what a restart costs.
 #[derive(Clone, Default)]
 pub struct Kept {
-    /// The last desired state, with the inputs that it was resolved from.
+    /// The last desired state, with the data from which osdpl resolved it.
     ///
     /// Kept because resolving all releases takes milliseconds, and because helm may be installing a release with
-    /// credentials that no record contains yet. A restart resolves again, and ends those helm processes.
+    /// credentials that no record contains yet. After a restart, osdpl resolves the releases again; the restart also
+    /// ends such helm processes.
     pub resolved: Option<Arc<Resolved>>,
     /// The parsed certificates, with the digests of their Secrets.
     ///
-    /// Kept because parsing is expensive. A restart parses them again.
+    /// Kept because parsing is expensive. After a restart, osdpl parses the certificates again.
     pub(crate) certificates: Arc<Certificates>,
-    /// By release: how its newest revision, which osdpl did not make, compares with the desired state.
+    /// The comparison of the newest revision with the desired state, for each release whose newest revision osdpl did
+    /// not make.
     ///
-    /// Kept because each comparison reads a release record. A restart reads the records again.
+    /// Kept because each comparison reads a release record. After a restart, osdpl reads the records again.
     pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The value paths that each upgrade waiting for approval would change.
     ///
-    /// Kept because they come from release records. A restart reads the records again.
+    /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The names and resource versions of osdpl's Secrets that match the credentials that the releases run with.
     ///
-    /// Kept because osdpl must read release records to compare the Secrets. A restart compares again.
+    /// Kept because osdpl must read release records to compare the Secrets. After a restart, osdpl compares the Secrets
+    /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that external services needed when osdpl last found no obsolete Service of its own.
+    /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
     ///
-    /// Kept so that osdpl lists its Services, to find obsolete ones, only when other Services are needed. A restart
-    /// lists them again.
+    /// Kept so that osdpl lists its Services again only when the external services need other Services. After a
+    /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects for Ceph that releases mounted when osdpl last found no obsolete object for Ceph.
+    /// The names of the objects that releases mounted to use Ceph when osdpl last looked for obsolete objects and found
+    /// none.
     ///
-    /// Kept so that osdpl looks for obsolete objects only when releases mount other objects. A restart looks again.
+    /// Kept so that osdpl looks for obsolete objects only when releases mount other objects. After a restart, osdpl
+    /// looks once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///
     /// Kept so that osdpl continues to publish the last known addresses while the name server fails, and so that
-    /// warnings do not come and go with single failures. A restart takes the addresses from the Endpoints.
+    /// warnings do not come and go with single failures. After a restart, osdpl takes the addresses from the Endpoints.
     pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
-    /// Kept so that osdpl starts one Job per attempt. A restart finds the Job by its name.
+    /// Kept so that osdpl starts one Job per attempt. After a restart, osdpl finds the Job by its name.
     pub mapping: Option<Mapping>,
-    /// The rollouts as last written to the status.
+    /// The rollouts that osdpl last wrote to the status.
     ///
-    /// Kept because the watch may still report an older status. A restart reads them from the status.
+    /// Kept because the watch may still report an older status. After a restart, osdpl reads the rollouts from the
+    /// status.
     pub rollouts: Option<Rollouts>,
     /// The uids of evicted pods that the watch still lists.
     ///
-    /// Kept so that osdpl evicts each pod once. A restart may evict such a pod again, which has no effect.
+    /// Kept so that osdpl evicts each pod once. After a restart, osdpl may evict such a pod again, which has no effect.
     pub evicted: BTreeSet<String>,
     /// The update strategies that osdpl set and that the watch does not report yet.
     ///
-    /// Kept so that osdpl sets each strategy once. A restart sets them again.
+    /// Kept so that osdpl sets each strategy once. After a restart, osdpl sets the strategies again.
     pub strategies: BTreeSet<Strategy>,
-    /// The update strategies that could not be set because another field manager owns the field.
+    /// The update strategies that osdpl could not set, because another field manager owns the field.
     ///
-    /// Kept so that osdpl does not try to set them again in each pass. A restart tries once more.
+    /// Kept so that osdpl does not try again in each pass. After a restart, osdpl tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
     /// The repairs that osdpl started, until the annotation no longer names their releases.
     ///
-    /// Kept so that osdpl repairs once per annotation. A restart repairs once more.
+    /// Kept so that osdpl repairs a release once per annotation. After a restart, osdpl repairs it once more.
     pub repairing: BTreeSet<String>,
     /// The writes that the API server refused, by [`Action::id`](super::Action::id).
     ///
-    /// Kept for the backoff and for the message. A restart retries at once.
+    /// Kept so that osdpl retries a write only after a delay, and reports the refusal. After a restart, osdpl retries
+    /// at once.
     pub refused: BTreeMap<String, Refusal>,
 }
 
-/// A desired state with the inputs that it was resolved from.
+/// A desired state, with the data from which osdpl resolved it.
 pub struct Resolved {
     /// The spec that `desired` was resolved from.
     pub(crate) spec: OpenStackDeploymentSpec,
@@ -109,18 +118,18 @@ pub struct Changes {
     pub(crate) revision: i64,
     /// The digest of the inputs that the upgrade would apply.
     pub(crate) inputs: String,
-    /// The value paths; or why they are unknown, and when to read the record again.
+    /// The value paths; or why osdpl does not know the paths, and when it reads the release record again.
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
-/// The results of lookups of an external host.
+/// What osdpl knows from its lookups of the address of an external host.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
-    /// The external service that names the host.
+    /// The external service whose host osdpl looks up.
     pub(crate) external: ExternalService,
     /// The addresses of the last successful lookup.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Whether lookups of the host fail; `None` for a host that never had an address.
+    /// Whether osdpl reports that lookups of the host fail; `None` for a host that never had an address.
     pub(crate) fails: Option<Damped<bool>>,
     /// Why the host has no address, if it never had one.
     pub(crate) problem: Option<Damped<String>>,
@@ -129,19 +138,19 @@ pub(crate) struct Lookup {
 /// A write that the API server refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The number of refusals in a row.
+    /// How often in a row the API server has refused the write.
     pub count: u32,
-    /// The message of the API server. It stays the same for a while, because each new message costs an event and a
-    /// write of the status.
+    /// The message that osdpl reports: it replaces the message only after a while, because each new message costs an
+    /// event and a write of the status.
     pub message: String,
     /// When the API server first refused the write with this message.
     pub since: Timestamp,
-    /// When the next attempt may start.
+    /// When osdpl may retry the write.
     pub until: Timestamp,
 }
 
 impl Refusal {
-    /// Returns the refusal after the API server refused the write once more; the next attempt may start after `delay`.
+    /// Returns the refusal to keep after the API server refused the write once more; osdpl may retry after `delay`.
     pub fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;

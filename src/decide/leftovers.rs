@@ -1,5 +1,6 @@
-//! The objects that remain when all releases of a cloud are uninstalled: those that osdpl deletes, and those that
-//! releases may need that osdpl does not manage.
+//! Finds the objects that remain when all releases of a deleted cloud are uninstalled.
+//!
+//! osdpl deletes these objects, except for the objects that releases may need that osdpl does not manage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,18 +23,19 @@ pub(crate) struct Leftovers {
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
     pub(crate) secrets: BTreeSet<(String, String)>,
-    /// The objects that osdpl created but keeps, because pods of releases that osdpl does not manage may need them.
+    /// The objects of osdpl that stay for releases that osdpl does not manage, because their pods may need these
+    /// objects.
     pub(crate) needed: Needed,
 }
 
-/// The objects that osdpl created but does not delete: pods of releases that osdpl does not manage may need them.
+/// The objects of osdpl that stay for releases that osdpl does not manage, because their pods may need these objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The releases that osdpl does not manage and whose pods may need the objects.
+    /// The releases whose pods may need the objects, although osdpl does not manage these releases.
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,
-    /// The Services that stand for the external services that `releases` may use, as (namespace, name).
+    /// The Services of the external services that `releases` may use, as (namespace, name).
     pub(crate) external: BTreeSet<(String, String)>,
     /// The objects for Ceph that `releases` may mount. Only their kinds, namespaces and names are valid, not their
     /// contents.
@@ -42,11 +44,11 @@ pub(crate) struct Needed {
     pub(crate) store: bool,
 }
 
-/// Returns the objects that remain of a cloud when its own releases are uninstalled. Releases that have the name of a
-/// release of the cloud but that osdpl does not manage continue to run.
+/// Returns the objects that remain when osdpl has uninstalled the releases that it manages.
 ///
-/// A release that osdpl does not manage was unmanaged, or another tool installed it and nobody adopted it. The records
-/// do not say which. So osdpl deletes nothing of it, and keeps the objects that its pods may need.
+/// A release that has the name of a release of the cloud but is not managed by osdpl continues to run. Either a person
+/// unmanaged the release, or another tool installed it; the release records do not say which. So osdpl deletes no
+/// object of such a release, and keeps the objects that its pods may need.
 pub(crate) fn leftovers(
     selection: &Selection,
     releases: &BTreeMap<ReleaseKey, ObservedRelease>,
@@ -73,14 +75,15 @@ pub(crate) fn leftovers(
 /// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
 ///
 /// The pods use no objects of the cloud in three cases. The catalogue gives the release a namespace of its own, as for
-/// cert-manager and Rook, which serve the whole cluster. The release only has the same name, and its chart is another
-/// one. Or the release is uninstalled and has no pods.
+/// cert-manager and Rook, which serve the whole cluster. The release only has the same name, and another chart. Or the
+/// release is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects of osdpl that the pods of `foreign` may need: releases that osdpl does not manage.
+/// Returns the objects of osdpl that the pods of `foreign` may need. `foreign` contains releases that osdpl does not
+/// manage.
 fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
@@ -130,7 +133,11 @@ mod tests {
     fn keeps_data_of_foreign_releases() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let all = |releases: &[(ReleaseKey, ObservedRelease)]| left(&spec, releases, &catalog(&[]));
-        assert_eq!(all(&[]).releases, [key("front"), key("store")].into(), "releases without a record were osdpl's");
+        assert_eq!(
+            all(&[]).releases,
+            [key("front"), key("store")].into(),
+            "a release without a record counts as a release of osdpl"
+        );
         let found = all(&[(key("store"), foreign(Status::Deployed))]);
         assert_eq!((found.releases, found.foreign), ([key("front")].into(), [key("store")].into()));
         assert_eq!(found.credentials, ["nimbus-credentials-store".to_owned()].into());
@@ -153,7 +160,7 @@ mod tests {
             assert_eq!(
                 (found.foreign, found.needed),
                 ([key].into(), Needed::default()),
-                "the data of the release is not purged"
+                "osdpl purges no data of the release, and keeps no object for it"
             );
         }
     }

@@ -1,9 +1,8 @@
-//! The decision of a reconcile pass: a pure function from a [`Snapshot`] of the cluster to a [`Plan`] of all that osdpl
-//! does.
+//! Decides what a reconcile pass does: a pure function from a [`Snapshot`] of the cluster to a [`Plan`] of all actions.
 //!
 //! [`decide`] uses no client, no async runtime and no clock: the time and the responses of Nova are part of the
-//! snapshot. It generates no passwords either; the operator does so when it applies the plan, which only says
-//! "generated". After the decision nothing changes the plan.
+//! snapshot. [`decide`] generates no passwords either: the plan only says that a password is generated, and the
+//! operator generates it when it applies the plan. After the decision nothing changes the plan.
 //!
 //! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts. A deletion
 //! does not depend on the spec being valid. The plan of a paused cloud has no actions except for the finalizer and for
@@ -16,7 +15,7 @@
 //! ```
 //!
 //! A plan *requests* the data that it lacks: an object that the spec names, a chart, a record. The next snapshot has
-//! that data. A pass never waits for it.
+//! that data. No pass waits for requested data.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -76,7 +75,7 @@ pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 
-/// How long a refusal of the API server is remembered after its write may be retried.
+/// How long osdpl remembers that the API server refused a write, after the time at which osdpl may retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
 /// Returns the plan of a pass for a snapshot.
@@ -94,7 +93,8 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores, because an older one exists: osdpl runs one cloud per cluster.
+/// Returns the plan for a resource that osdpl ignores because an older resource exists: osdpl runs one cloud per
+/// cluster.
 pub fn decide_superseded(deployment: &OpenStackDeployment, older: String) -> Plan {
     let mut actions = Vec::new();
     let is_deleting = deployment.metadata.deletion_timestamp.is_some();

@@ -1,30 +1,30 @@
-//! Lookups of external hosts: which addresses to publish, and when to report failures.
+//! Decides which addresses of external hosts osdpl publishes, and when it reports that lookups of a host fail.
 
 use std::net::IpAddr;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// Returns the addresses to publish: those that the last lookup found, or the last known ones while the name server
-/// fails.
+/// Returns the addresses to publish: the addresses in `found`, the result of the last lookup, or `known` if that lookup
+/// failed.
 ///
 /// # Errors
-/// Returns why the host has no address, if it never had one.
+/// If the lookup failed and no address is known.
 pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
 /// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
-/// osdpl looks up a host every few seconds, and each change of the report costs an event.
+/// osdpl looks up a host every few seconds, and each change of the reported result costs an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The result of lookups that osdpl reports: it changes only after all lookups have differed from it for some time
-/// ([`DAMPING`]).
+/// The result of lookups that osdpl reports: it changes only after all lookups have had another result for the time
+/// [`DAMPING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// Since when all lookups have differed from `report`; `None` if the last lookup agreed with it.
+    /// Since when all lookups have differed from `report`; `None` if the last lookup had the same result.
     differs_since: Option<Timestamp>,
 }
 
@@ -49,13 +49,13 @@ impl<T: PartialEq> Damped<T> {
     }
 }
 
-/// Whether osdpl reports that the lookups of a host fail, damped.
+/// Whether osdpl reports that the lookups of a host fail. A few lookups with another result do not change the report.
 pub(crate) type Lookups = Damped<bool>;
 
 impl Lookups {
-    /// Returns the warning that the lookups of a host fail; `None` if they do not.
+    /// Returns the warning that the lookups of a host fail; `None` if osdpl reports no failure.
     ///
-    /// The text does not contain the last error: errors may alternate, and each new text costs an event.
+    /// The warning does not contain the last error, because errors may alternate and each new text costs an event.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {
@@ -117,7 +117,11 @@ mod tests {
             assert_eq!(report.unwrap().report(), &"it has no address");
         }
         report = after(after(report, "it took too long", 1000), "it took too long", 1120);
-        assert_eq!(report.unwrap().report(), &"it took too long", "the new result lasted for two minutes");
+        assert_eq!(
+            report.unwrap().report(),
+            &"it took too long",
+            "reports the new result after it lasted for two minutes"
+        );
     }
 
     #[test]

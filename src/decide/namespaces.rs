@@ -1,14 +1,14 @@
-//! Creates the namespaces of releases and objects. Helm could create them too, but then no plan would list their
-//! creation.
+//! Creates the namespaces of releases and objects. helm could also create namespaces, but then no plan would list them.
 
 use super::action::{Action, Approval, Planned};
 use super::snapshot::Snapshot;
 use osdpl_core::plan;
 
-/// Returns the action that creates the namespace that `planned` needs; `None` if it exists or is planned already.
+/// Returns the action that creates the namespace that `planned` needs; `None` if the namespace exists or `actions`
+/// already creates it.
 ///
-/// If osdpl may not list namespaces, it only knows those of existing releases, and may plan to create a namespace that
-/// exists. That has no effect.
+/// If osdpl may not list namespaces, it only knows the namespaces of existing releases. Then it may plan to create a
+/// namespace that already exists, which has no effect.
 pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planned: &Planned) -> Option<Planned> {
     if planned.approval == Approval::Missing {
         return None;

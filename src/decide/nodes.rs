@@ -1,4 +1,4 @@
-//! Nodes: plans their labels, and describes the cluster for validation rules.
+//! Plans the labels of nodes, and describes the cluster for validation rules.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use osdpl_core::nodes::{Inventory, LabelChange, count_labelled_nodes};
 use osdpl_core::observed::{Class, ClusterInfo, Range};
 use osdpl_lint::rule;
 
-/// Plans to change the labels of nodes. Returns the messages of changes that the API server refused.
+/// Plans to change the labels of nodes; returns the messages of the API server about changes that it refused.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, change) in changes {
@@ -22,8 +22,8 @@ pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChang
     problems
 }
 
-/// Returns the cluster as validation rules see it: nodes with their labels after `changes`, storage classes, and
-/// networks.
+/// Returns the properties of the cluster that validation rules use: the number of nodes with each label after
+/// `changes`, the storage classes, and the networks of pods and Services.
 pub fn cluster_info(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -45,10 +45,10 @@ pub fn cluster_info(
     ClusterInfo { nodes: nodes.map(count), classes: classes.map(<[_]>::to_vec), networks }
 }
 
-/// Returns the cluster of a snapshot as validation rules see it.
+/// Returns the properties of the cluster in the snapshot that validation rules use; see [`cluster_info`].
 ///
-/// The networks of Services hardly ever change. osdpl reads them only if the spec names networks, and only once per
-/// generation of the spec.
+/// The networks of Services hardly ever change. osdpl reads these networks only if the spec names networks, and only
+/// once per generation of the spec.
 pub(crate) fn read_cluster_info(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,

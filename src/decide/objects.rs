@@ -1,4 +1,4 @@
-//! The objects in a snapshot that the operator watches.
+//! Defines what a snapshot contains about the objects that the operator watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The data of a Secret or `ConfigMap`, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// Whether the watch has reported an object, and what it contains.
+/// What the operator knows about an object that it watches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
     /// The watch has not reported the object yet.
@@ -23,14 +23,14 @@ pub enum ObjectState {
     Missing,
     /// The object exists. Contains its data.
     Read(Arc<Data>),
-    /// The object can't be read. Contains the reason.
+    /// The operator can't read the object. Contains the reason.
     Failed(String),
 }
 
-/// The objects that the operator watches, as a snapshot contains them.
+/// What a snapshot contains about the objects that the operator watches.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// The objects that the spec names.
+    /// The objects that the spec names, each with its state.
     pub named: BTreeMap<Reference, ObjectState>,
     /// The objects without osdpl's label that have the name of an object that osdpl would write.
     pub foreign: BTreeMap<Reference, ObjectState>,
@@ -40,9 +40,10 @@ pub struct Objects {
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
     /// The names of all namespaces; `None` if osdpl may not list them.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Whether the API server has answered the lists of osdpl's objects and of namespaces, even if it refused them.
+    /// Whether the API server has answered the lists of osdpl's objects and of namespaces, even if it refused the
+    /// request.
     pub listed: bool,
-    /// Rook's objects by kind and name; an error says why a kind can't be listed.
+    /// Rook's objects by kind and name; an error says why the operator can't list the objects of a kind.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
 }
 
@@ -85,7 +86,7 @@ impl Objects {
     /// Returns Rook's objects of a kind, by name.
     ///
     /// # Errors
-    /// Returns why they can't be listed.
+    /// If the operator can't list the objects. The error contains the reason.
     pub(crate) fn rook_objects(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
         match self.rook.get(kind) {
             None => Err(format!("{kind}s are being read")),

@@ -1,4 +1,4 @@
-//! The plan: everything that osdpl does in a pass, with the reasons, and the data for the status.
+//! The plan of a pass: what osdpl does and why, the data that the next pass needs, and the data for the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
 use osdpl_values::Values;
 
-/// The values in the record of each release, or why they can't be read.
+/// The values in the record of each release, or why osdpl can't read the record.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
-/// Everything that osdpl does in a pass, with the reasons, and the data for the status.
+/// What osdpl does in a pass and why, the data that the next pass needs, and the data for the status.
 #[derive(Default)]
 pub struct Plan {
     /// The data that the next snapshot must contain.
@@ -32,8 +32,8 @@ pub struct Plan {
     pub releases: plan::Plan,
     /// The services and releases that the spec selects; `None` if the pass could not decide.
     pub selection: Option<Selection>,
-    /// The spec that the plan follows. Existing releases keep their name and namespace in it, because osdpl does not
-    /// move releases.
+    /// The spec that the plan follows. In this spec, existing releases keep their name and namespace, because osdpl
+    /// does not move releases.
     pub spec: Option<OpenStackDeploymentSpec>,
     /// The facts that values depend on, including credentials.
     pub facts: Facts,
@@ -41,43 +41,44 @@ pub struct Plan {
     pub desired: Arc<Desired>,
     /// The observed state of the cloud.
     pub observed: Observed,
-    /// The name in the catalogue of each release, desired or not.
+    /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     pub names: BTreeMap<ReleaseKey, String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The settings and the status of the Ceph that the spec declares, or why they can't be read; `None` if the cloud
-    /// uses no Ceph.
+    /// The settings and the status of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if
+    /// the cloud uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
-    /// The comparisons with the desired state that this pass made, for revisions that osdpl did not make.
+    /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.
     pub compared: BTreeMap<String, Comparison>,
-    /// The recorded values of releases whose inputs change, or why they can't be read; only for `osdpl plan`.
+    /// The recorded values of releases whose inputs change, or why osdpl can't read the record; only for `osdpl plan`.
     pub recorded: RecordedValues,
     /// The value paths that upgrades waiting for approval would change, by release.
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the plan uses placeholders: some charts are not fetched yet, and the chart that the status names stands
-    /// in for each.
+    /// Whether the operator is still fetching charts, and the plan uses their versions and digests from the status
+    /// instead.
     pub assumed: bool,
-    /// What is left to do for the deletion of the cloud, for the status; `None` if nothing is left.
+    /// What is left to do until the cloud is deleted, for the status; `None` if nothing is left.
     pub deleting: Option<String>,
-    /// The older `OpenStackDeployment` because of which osdpl ignores this one.
+    /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
     pub older: Option<String>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether no text from the cluster can contain the cloud's secrets any more, so that the operator may forget them.
+    /// Whether no text from the cluster can contain the cloud's secrets any more. Then the operator need no longer
+    /// redact these secrets, and forgets them.
     pub forget_secrets: bool,
-    /// Why the operator writes no status from this plan; `None` if it does.
+    /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,
-    /// When the next pass must start at the latest, if no watch triggers one earlier.
+    /// When the next pass must start at the latest, if no watch triggers a pass earlier.
     pub requeue_at: Option<Timestamp>,
-    /// What is kept in memory for the next decision.
+    /// The data that the operator keeps in memory for the next decision.
     pub kept: Kept,
 }
 
@@ -86,19 +87,21 @@ pub struct Plan {
 pub enum Hold {
     /// The watches have not listed all objects yet. Their first event triggers the next pass.
     Objects,
-    /// Reads are outstanding. The next pass has the responses and follows at once.
+    /// The plan lacks responses to reads. The next pass follows at once, and its snapshot contains the responses.
     Reads,
-    /// The rest of the decision depends on the result of the actions. The next pass follows at once.
+    /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides it.
     Actions,
-    /// Charts are being fetched, and the stored status says more than a new one would.
+    /// The operator is fetching charts, and the stored status contains more information than a new status would.
     Charts,
-    /// The actions change the resource. Its watch triggers the next pass, if the resource still exists.
+    /// The actions add or remove the finalizer of the resource. The watch of the resource then triggers the next pass,
+    /// if the resource still exists.
     Watch,
 }
 
 impl Plan {
-    /// Returns the steps of all releases after the operator tried to start helm. `started` contains the releases that
-    /// it tried: helm runs (`true`), or waits for a slot (`false`).
+    /// Returns the steps of all releases after the operator tried to start helm.
+    ///
+    /// `started` contains the releases for which the operator tried: helm runs (`true`), or waits for a slot (`false`).
     pub fn releases_after(&self, started: &BTreeMap<String, bool>) -> plan::Plan {
         let mut releases = self.releases.clone();
         for (name, runs) in started {

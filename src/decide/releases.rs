@@ -17,12 +17,13 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
-/// How long a helm process counts as rendering its chart. One that runs longer waits for hooks or the API server.
+/// How long a helm process counts as rendering its chart. A helm process that runs longer waits for hooks or the API
+/// server.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Plans the steps of all releases.
+/// Plans the actions for the steps of all releases.
 ///
-/// If helm has no free slot for a step, a wait replaces that step in `releases`.
+/// If helm has no free slot for a step, the function replaces the step in `releases` by a wait.
 pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();
@@ -64,8 +65,8 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                 let (action, definitions) = if *why == Reason::NotDesired {
                     (plan::Action::Uninstall { skip_hooks: false }, Vec::new())
                 } else {
-                    // If the CRDs can't be read, the upgrade can't start. While it waits for approval anyway, the error
-                    // does not matter.
+                    // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for
+                    // approval.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
                     (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
                 };
@@ -78,7 +79,8 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// How many more helm processes may start in this pass (`processes`), and how many more may render a chart (`renders`).
+/// How many more helm processes may start in this pass (`processes`), and how many of these may render a chart
+/// (`renders`).
 struct Slots {
     processes: usize,
     renders: usize,
@@ -89,10 +91,10 @@ impl Slots {
         Self { processes: helm.free_slots, renders: helm.cores.saturating_sub(helm.rendering) }
     }
 
-    /// Takes the slots that an action needs; actions that do not run helm need none.
+    /// Takes the slots that an action needs; an action that does not run helm needs no slot.
     ///
     /// # Errors
-    /// Returns what helm would do, if no slot is free.
+    /// If no slot is free. The error says what helm would do.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),
@@ -104,13 +106,13 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start after all, because CRDs can't be read.
+    /// Gives back the slots of an upgrade that does not start after all, because osdpl can't read the CRDs.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }
 }
 
-/// Returns the steps for a refused spec: no release changes, and only readiness is reported.
+/// Returns the steps for a refused spec, which change no release: a release is in sync, or waits for a valid spec.
 pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
@@ -124,7 +126,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
 
 /// Returns the newest and the deployed revisions of all other releases that osdpl made.
 ///
-/// A cleanup must not remove their objects.
+/// A cleanup of `key` must not remove the objects of these revisions.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
     let revisions = ours.flat_map(|(other, existing)| {
@@ -138,7 +140,7 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
 
 /// Plans to delete the Jobs of uninstalled releases; returns whether Jobs may remain.
 ///
-/// Helm's uninstall leaves the Jobs of hooks behind, because it does not count them as part of the release.
+/// An uninstall by helm leaves the Jobs of hooks behind, because helm does not count hooks as part of the release.
 pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
     let mut are_left = false;
     for release in releases {

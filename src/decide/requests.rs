@@ -1,7 +1,7 @@
-//! Requests: the data that a plan needs in the next snapshot. Responses: that data.
+//! The requests of a plan for data, and the responses that the next snapshot contains.
 //!
-//! A plan requests all data that it needs, even if the snapshot already has it. The operator keeps a watch or a
-//! response exactly as long as the newest plan requests it.
+//! A plan requests all data that it needs, even if the snapshot already contains the data. The operator keeps a watch
+//! or a response exactly as long as the newest plan requests it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,8 +23,9 @@ use osdpl_values::Values;
 /// How long a response is valid if no watch reports that the data changed.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long the error of a failed read is valid, for reads whose errors make a release wait or whose successful
-/// response never expires. Then osdpl reads again.
+/// How long osdpl waits after a failed read before it reads again.
+///
+/// This applies to reads whose error makes a release wait, and to reads whose successful response never expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -56,7 +57,7 @@ impl std::fmt::Display for Reference {
 pub struct ChartRequest {
     /// The name of the chart.
     pub name: String,
-    /// The version of the chart; `None` requests the one in the operator's chart lock.
+    /// The version of the chart; `None` requests the version in the operator's chart lock.
     pub version: Option<String>,
     /// The repository of the chart; `None` requests the operator's own repository.
     pub repository: Option<String>,
@@ -65,18 +66,18 @@ pub struct ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The objects that the spec names. The operator watches each.
+    /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
-    /// The objects without osdpl's label that have the name of an object that osdpl would write. The operator watches
-    /// each.
+    /// The objects that have the name of an object of osdpl but lack osdpl's label, and that the operator therefore
+    /// watches.
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
-    /// The reads to execute once, of data that no watch covers.
+    /// The one-off reads of data that no watch covers.
     pub reads: BTreeSet<Read>,
     /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// What the background tasks of the operator watch and probe; `None` makes them continue as before.
+    /// What the background tasks of the operator must watch and probe; `None` makes the tasks continue as before.
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
@@ -84,14 +85,14 @@ pub struct Requests {
     pub setting: Option<CloudSettings>,
 }
 
-/// What the background tasks of the operator watch and probe.
+/// What the background tasks of the operator must watch and probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
-    /// The releases whose objects are watched for drift.
+    /// The releases whose objects the operator watches for drift.
     pub drift: BTreeSet<ReleaseKey>,
     /// The APIs to probe, by release; `None` keeps the probes of the last plan.
     pub endpoints: Option<BTreeMap<ReleaseKey, Target>>,
-    /// The `DaemonSets` whose pods are watched, because they may be rolled out.
+    /// The `DaemonSets` whose pods the operator watches for a rollout.
     pub daemons: BTreeSet<DaemonSetGroup>,
 }
 
@@ -116,20 +117,20 @@ pub enum Read {
         /// Whether the read also looks for another tool that manages the release.
         owner: bool,
     },
-    /// Reads the object that has the name of an object of osdpl, but lacks osdpl's label.
+    /// Reads the object in the cluster under a name that osdpl wants to use, if no watch has the object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
-    /// Looks up the addresses of a host, for a port.
+    /// Looks up the addresses of an external host, given as a host name or address and a port.
     Addresses(String, u16),
-    /// Reads an object that Rook's operator acts on, by kind, namespace and name.
+    /// Reads an object of Rook, such as a pool, by kind, namespace and name.
     Rook(&'static str, ReleaseKey),
-    /// Reads the networks of the cluster's Services. The number is the generation of the spec: one read per generation
-    /// suffices.
+    /// Reads the networks of the cluster's Services. The number is the generation of the spec, because osdpl reads the
+    /// networks once per generation.
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that a release of the same name in another namespace left behind when it was uninstalled.
+    /// Lists the CRDs that an uninstalled release of the same name in another namespace left behind.
     AbandonedCrds(ReleaseKey),
     /// Lists the Services with osdpl's label.
     OwnServices,
@@ -145,7 +146,7 @@ pub enum Read {
 
 /// The response to a read.
 ///
-/// It may contain secrets, so it does not implement `Debug`.
+/// A response may contain secrets, so the type does not implement `Debug`.
 #[derive(Clone)]
 pub enum Response {
     /// The response to [`Read::Values`]: the values, or why the record can't be read.
@@ -154,19 +155,19 @@ pub enum Response {
     Source(Result<Arc<Recorded>, String>),
     /// The response to [`Read::Stored`]: the object, if it exists.
     Stored(Stored),
-    /// The response to [`Read::Service`]: the Service and its Endpoints, or why they can't be read.
+    /// The response to [`Read::Service`]: the Service and its Endpoints, or why the operator can't read them.
     Service(Result<Box<Published>, String>),
     /// The response to [`Read::Addresses`]: the addresses, or why the host has none.
     Addresses(Result<Vec<IpAddr>, String>),
     /// The response to [`Read::Rook`]: the object if it exists, or why it can't be read.
     Rook(Result<Option<Arc<Value>>, String>),
-    /// The response to [`Read::ServiceNetworks`]: the networks, or why they can't be read.
+    /// The response to [`Read::ServiceNetworks`]: the networks, or why the operator can't read them.
     Networks(Result<Vec<Range>, String>),
     /// The response to [`Read::Crd`]: the CRD if it exists, or why it can't be read.
     Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
-    /// The response to [`Read::AbandonedCrds`]: the CRDs, or why they can't be listed.
+    /// The response to [`Read::AbandonedCrds`]: the CRDs, or why the operator can't list CRDs.
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
-    /// The response to a list of objects: the namespace and name of each, and its uid if osdpl needs it.
+    /// The response to a list of objects: the namespace and name of each object, and its uid if osdpl needs the uid.
     Objects(Vec<(ReleaseKey, Option<String>)>),
     /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
@@ -176,11 +177,11 @@ pub enum Response {
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release; `None` if there is none or the read did not look for it.
+    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not look for one.
     pub owner: Option<String>,
 }
 
-/// The object that has the name of an object that osdpl would write.
+/// What the cluster contains under the name of an object that osdpl wants to write.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// No object of this kind and name exists.
@@ -205,7 +206,7 @@ pub struct Published {
 pub struct AbandonedCrd {
     /// The name of the CRD.
     pub name: String,
-    /// The resource version of the CRD when it was read.
+    /// The resource version of the CRD at the time of the read.
     pub resource_version: Option<String>,
     /// The uninstalled release that left the CRD behind.
     pub owner: ReleaseKey,
@@ -216,9 +217,9 @@ pub struct AbandonedCrd {
 pub struct Received {
     /// The response to the read.
     pub response: Response,
-    /// When the read was executed.
+    /// When the operator executed the read.
     pub at: Timestamp,
-    /// Whether the read was executed for this snapshot, not for an earlier one.
+    /// Whether the operator executed the read for this snapshot, not for an earlier snapshot.
     pub fresh: bool,
 }
 

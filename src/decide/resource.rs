@@ -1,5 +1,5 @@
-//! The `OpenStackDeployment`: the releases that its spec selects, the policy of its spec and annotations, and which
-//! resource takes precedence if the cluster has several.
+//! Reads an `OpenStackDeployment`: the releases that its spec selects, and the policy of its spec and annotations.
+//! Decides which `OpenStackDeployment` takes precedence if the cluster has several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,10 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     Input::of_resource(deployment, spec, catalog).select()
 }
 
-/// Returns the spec in which existing releases keep their name and namespace, and the releases that it selects.
+/// Returns the spec that osdpl follows, and the releases that this spec selects.
 ///
-/// `requested` is the selection of the spec as written.
+/// In this spec, existing releases keep their name and namespace: `rejected` contains such a spec if the user changed a
+/// name or namespace. `requested` is the selection of the spec as written.
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
@@ -35,8 +36,9 @@ pub(crate) fn corrected<'a>(
     }
 }
 
-/// Returns the spec of a snapshot, in which existing releases keep their name and namespace, with the releases that it
-/// selects and the observed state.
+/// Returns the spec that osdpl follows, the releases that this spec selects, and the observed state.
+///
+/// In this spec, existing releases keep their name and namespace.
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);
@@ -63,7 +65,7 @@ pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>)
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
     // A release belongs to this cloud if the catalogue has a release of this namespace and name, or if osdpl made it.
-    // Objects of other releases are skipped.
+    // Skip the objects of other releases.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));
@@ -98,10 +100,11 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest one, by creation time and
-/// uid.
+/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest resource, by creation time
+/// and uid.
 ///
-/// A resource that osdpl has finalized is skipped, even if the finalizer of another controller keeps it in the cluster.
+/// A resource from which osdpl has removed its finalizer does not count, even if the finalizer of another controller
+/// keeps the resource in the cluster.
 pub fn find_older<'a>(
     all: impl IntoIterator<Item = &'a OpenStackDeployment>,
     than: Option<&OpenStackDeployment>,
@@ -144,7 +147,7 @@ mod tests {
         let (deleted, foreign) = ("2026-11-21T00:00:00Z", "foregroundDeletion");
         assert!(with(json!({"deletionTimestamp": deleted, "finalizers": [foreign]})));
         assert!(!with(json!({"deletionTimestamp": deleted, "finalizers": [foreign, FINALIZER]})));
-        assert!(!with(json!({"finalizers": [foreign]})), "the resource is not being deleted");
+        assert!(!with(json!({"finalizers": [foreign]})), "a resource that is not being deleted is not finalized");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rollouts of the data plane: plans the update strategies of `DaemonSets`, and the next pods to evict.
+//! Plans rollouts of the data plane: the update strategies of `DaemonSets`, and the next pods to evict.
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
@@ -10,7 +10,9 @@ use osdpl_core::observed::Observed;
 use osdpl_core::plan::{Plan, Policy};
 use osdpl_core::rollout::{self, Eviction, Input, NextRollouts, Rollouts, Strategy};
 
-/// Returns the rollouts that osdpl wrote last. The status in the snapshot may be older, because its watch lags behind.
+/// Returns the rollouts that osdpl last wrote to the status.
+///
+/// The status in the snapshot may be older, because the watch may not have reported the last write yet.
 pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     let status = draft.snapshot.deployment.status.as_ref();
     let stored = || status.map(|status| status.rollouts.clone()).unwrap_or_default();
@@ -20,7 +22,7 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
 /// Plans to set the update strategies that the `DaemonSets` in the cluster lack, before helm changes their pod
 /// templates.
 ///
-/// If another field manager owns the strategy, osdpl does not change it, and a finding reports that.
+/// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
     if draft.paused {
         return;
@@ -33,11 +35,11 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
         if !is_refused && !draft.kept.strategies.contains(&strategy) {
             let action = Action::SetStrategy(strategy.clone());
             let reason =
-                if strategy.on_delete { "osdpl replaces its pods in batches" } else { "Kubernetes replaces its pods" };
+                if strategy.on_delete { "osdpl replaces the pods in batches" } else { "Kubernetes replaces the pods" };
             let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // A release whose inputs change needs no warning: helm's upgrade sets the strategy.
+        // A release whose upgrade is pending needs no warning, because helm sets the strategy in the upgrade.
         if strategy.settled && strategy.on_delete && is_refused {
             draft.findings.push(refused_strategy_warning(&strategy));
         }

@@ -1,4 +1,4 @@
-//! The snapshot: everything that a decision is made from. The operator reads it before it decides.
+//! The snapshot of a pass: all data that a decision uses. The operator reads this data before the decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use osdpl_core::nodes::Inventory;
 use osdpl_core::observed::{Claim, Class, DaemonSetGroup, Observed, ReleaseKey, RolloutPods};
 use osdpl_core::openstack::HostObservation;
 
-/// Everything that a decision is made from.
+/// All data that a decision uses.
 pub struct Snapshot {
-    /// When the snapshot was made.
+    /// When the operator made the snapshot.
     pub now: Timestamp,
     /// The `OpenStackDeployment`.
     pub deployment: OpenStackDeployment,
     /// The catalogue, with the services, presets and features that `ConfigMap`s add.
     pub catalog: Arc<Catalog>,
-    /// What is wrong with the `ConfigMap`s that add to the catalogue.
+    /// Errors and warnings about the `ConfigMap`s that add to the catalogue.
     pub catalog_findings: Vec<Finding>,
     /// How many helm processes can start now, and the version of helm.
     pub helm: Helm,
@@ -35,15 +35,15 @@ pub struct Snapshot {
     pub observed: Observed,
     /// The objects that are not ready, each with the chain to its root cause.
     pub affected: Vec<AffectedObject>,
-    /// The nodes; `None` if osdpl may not list them.
+    /// The nodes of the cluster; `None` if osdpl may not list them.
     pub nodes: Option<Arc<Inventory>>,
     /// The volume claims of releases.
     pub claims: Vec<Claim>,
-    /// The `StorageClasses`; `None` if osdpl may not list them.
+    /// The `StorageClasses` of the cluster; `None` if osdpl may not list them.
     pub classes: Option<Vec<Class>>,
-    /// The pods that are watched for rollouts, by group of `DaemonSets`.
+    /// The pods that the operator watches for rollouts, by group of `DaemonSets`.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
-    /// The last response of Nova about its hosts.
+    /// The result of the last query about Nova's hosts; `None` if there was no query yet.
     pub hosts: Option<Arc<HostObservation>>,
     /// Problems of the tasks that watch the cluster in the background.
     pub problems: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub responses: Responses,
     /// Uninstalled releases whose Jobs are still to be deleted.
     pub uninstalled: BTreeSet<ReleaseKey>,
-    /// What the last decision kept for this one.
+    /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,
     /// What `osdpl plan` assumes about data that only the operator has; `None` if the operator decides.
     pub assumed: Option<Assumed>,
@@ -62,15 +62,17 @@ pub struct Snapshot {
 /// What `osdpl plan` assumes about data that only the operator has.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// The chart of each release; from the status that the operator wrote, if the preview reads no charts.
+    /// The chart of each release. If `osdpl plan` reads no charts, the chart comes from the status that the operator
+    /// wrote.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// Whether the preview reads charts. If so, the images that the charts name are known.
+    /// Whether `osdpl plan` reads charts. If so, it knows the images that the charts name.
     pub has_charts: bool,
-    /// Releases for which data is missing. Their digests differ from those that the operator computes.
+    /// The releases for which `osdpl plan` lacks data, so that it computes other digests of their inputs than the
+    /// operator.
     pub guessed: BTreeSet<String>,
 }
 
-/// The capacity of the helm runner.
+/// The version of helm, and how many helm processes may start and render.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.
@@ -81,14 +83,15 @@ pub struct Helm {
     pub rendering: usize,
     /// The number of helm processes that may render at the same time.
     pub cores: usize,
-    /// Whether no helm process runs, not even one whose record the watch has not reported yet.
+    /// Whether no helm process runs. A process whose release record the watch has not reported yet counts as running.
     pub idle: bool,
 }
 
 /// The charts that the operator has or is fetching.
 #[derive(Clone, Debug, Default)]
 pub struct Charts {
-    /// Whether the charts come from a folder. Versions that additions to the catalogue pin do not apply then.
+    /// Whether the charts come from a folder. Then the operator ignores the versions that additions to the catalogue
+    /// pin.
     pub folder: bool,
     /// The names of the charts that the operator's own chart lock pins.
     pub locked: BTreeSet<String>,
@@ -98,7 +101,7 @@ pub struct Charts {
     pub crds: BTreeMap<String, Crds>,
 }
 
-/// The CRDs of a chart, or why they can't be decoded.
+/// The CRDs of a chart, or why osdpl can't decode them.
 pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
 /// Whether a requested chart is available.
@@ -115,8 +118,8 @@ pub enum ChartState {
 impl Charts {
     /// Returns the version of a chart that an addition to the catalogue pins.
     ///
-    /// `None` if there is no such pin, if the charts come from a folder, or if the operator's own chart lock pins the
-    /// chart.
+    /// Returns `None` if no addition pins the chart, if the charts come from a folder, or if the operator's own chart
+    /// lock pins the chart.
     pub(crate) fn pin<'a>(&self, catalog: &'a Catalog, chart: &str) -> Option<&'a file::Pin> {
         catalog.lock.get(chart).filter(|_| !self.folder && !self.locked.contains(chart))
     }

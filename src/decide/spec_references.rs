@@ -1,4 +1,4 @@
-//! The objects that a spec names: which they are, and what they contain.
+//! Lists the objects that a spec names, and reads the values, secrets and facts in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,9 @@ pub(crate) fn feature_secrets(
     selection.secrets.iter().map(read).collect()
 }
 
-/// Returns the facts that Jobs of releases have written, by release; no facts while a `ConfigMap` does not exist.
+/// Returns the facts that Jobs of releases have written, by release.
+///
+/// A release has no facts while the `ConfigMap` of its Job does not exist.
 pub(crate) fn written(
     objects: &Objects,
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Tests of decisions from whole snapshots.
+//! Tests `decide` with complete snapshots.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns the snapshot of a cluster without objects, except for a resource that is changed by `change`.
+/// Returns the snapshot of a cluster that contains only an `OpenStackDeployment`, into which the function merges
+/// `change`.
 ///
-/// The charts are available.
+/// All charts are available.
 fn snapshot(change: Value) -> Snapshot {
     let catalog = Arc::new(Catalog::load(&osdpl_core::testing::files(&[])).unwrap());
     let object = json!({
@@ -58,7 +59,7 @@ fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Responds to all reads of a plan that have no response yet: the objects do not exist.
+/// Answers each read of a plan that has no response yet: the requested object does not exist.
 fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let response = match read {
@@ -72,7 +73,7 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Responds to reads and stores Secrets, as the operator would, until the plan is complete.
+/// Repeats the decision until the plan is complete; in between, answers reads and stores Secrets as the operator would.
 fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);
@@ -82,10 +83,10 @@ fn complete(snapshot: &mut Snapshot) -> Plan {
             _ => return plan,
         }
     }
-    panic!("the plan is never complete");
+    panic!("the plan is not complete after nine passes");
 }
 
-/// Stores the Secrets of a plan as the operator would, but with fixed values instead of generated ones.
+/// Stores the Secrets of a plan as the operator would, but with a fixed text instead of generated values.
 fn store(snapshot: &mut Snapshot, plan: &Plan) {
     for planned in &plan.actions {
         let Action::StoreCredentials(write) = &planned.action else { panic!("{planned:?}") };
@@ -155,7 +156,7 @@ fn crd(version: &str) -> CustomResourceDefinition {
     serde_json::from_value(object).unwrap()
 }
 
-/// Returns the CRD as the API server stores it, with its defaults.
+/// Returns the CRD of [`crd`] with the defaults that the API server adds when it stores a CRD.
 fn stored(version: &str) -> CustomResourceDefinition {
     let mut definition = crd(version);
     definition.spec.names.singular = Some("store".into());
@@ -190,14 +191,18 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let expected = [
         "create namespace data: store is installed there",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
-         owns it was uninstalled, and helm does not install over objects of another release",
+         owns the CRD was uninstalled, and helm does not install over objects of another release",
         "apply CustomResourceDefinition stores.example.org: the chart of store needs it",
         "store: helm upgrade --install: it is not installed",
     ];
     assert_eq!(actions(&complete(&mut snapshot)), expected);
     snapshot.objects.namespaces = Some(["openstack".to_owned(), "data".to_owned()].into());
     respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v2")))));
-    assert_eq!(actions(&complete(&mut snapshot)), [expected[1], expected[3]], "the rest exists");
+    assert_eq!(
+        actions(&complete(&mut snapshot)),
+        [expected[1], expected[3]],
+        "osdpl plans nothing for a namespace and a CRD that exist"
+    );
     respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v1")))));
     let outdated = "apply CustomResourceDefinition stores.example.org: the chart of store has another version, and \
                     helm does not upgrade CRDs";
@@ -253,7 +258,7 @@ fn a_refused_spec_has_no_actions() {
     snapshot.catalog_findings.push(Finding::new(Level::Error, "catalogue", "an addition is invalid"));
     let plan = complete(&mut snapshot);
     assert!(plan.refused && plan.hold.is_none());
-    assert_eq!(actions(&plan), [""; 0], "not even credentials are generated");
+    assert_eq!(actions(&plan), [""; 0], "a refused spec generates no credentials");
 }
 
 #[test]

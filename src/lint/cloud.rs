@@ -1,4 +1,4 @@
-//! A cloud with its resolved layers: the input of all rules.
+//! Combines a spec with its facts and resolved layers, for all rules.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
-/// A resolved spec of a cloud with its layers, which all rules check.
+/// A spec with its facts and the resolved layers of its releases, which all rules check.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// The layers of each release, from low to high. Releases with an unavailable layer are in `partial` instead.
+    /// The layers of each release, from low to high. A release with an unavailable layer is in `partial` instead.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
     /// The available layers of each release that has an unavailable layer, such as a missing object of `valuesFrom`.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
-    /// The final values of the releases in `layers`; they contain secrets.
+    /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// Returns what is known about the Kubernetes cluster of the cloud.
+    /// Returns the known properties of the Kubernetes cluster in which the cloud runs.
     pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
@@ -62,9 +62,11 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a user's layer, or of a layer from an addition to the catalogue.
+    /// Returns the location of a layer of `spec.common` or `spec.services`, including the objects in `valuesFrom`, or
+    /// of a layer from an addition to the catalogue.
     ///
-    /// Returns `None` for other layers: the rules about overrides do not check the catalogue's own.
+    /// Returns `None` for other layers. The rules about overrides check only layers with a location, not the
+    /// catalogue's own layers.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -79,19 +81,20 @@ impl<'a> Cloud<'a> {
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
     }
 
-    /// Describes a layer by its location in an addition to the catalogue, else by its origin.
+    /// Describes a layer for a message: by its location in an addition to the catalogue, else by its origin.
     pub fn describe_layer(&self, origin: &Origin) -> String {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release, if it is the user's or an addition's.
+    /// Returns the location of the layer that sets a value of a release; `None` if [`Cloud::layer_location`] returns
+    /// none for the layer.
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
     /// Returns the prefix for a message about a value of a release.
     ///
-    /// The prefix contains the path; it is empty if the field of the finding already ends with the path.
+    /// The prefix contains the path of the value. It is empty if the field of the finding already ends with the path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -117,7 +120,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the keys of a release's chart; `None` if they are not known, for example for another chart version.
+    /// Returns the keys of a release's chart; `None` if osdpl does not know the keys, for example for another version
+    /// of the chart.
     pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
         let has_other_version = overridden_chart_version(self.spec, self.catalog, release).is_some();
@@ -131,19 +135,20 @@ pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
     /// for a field of the resource.
     ///
-    /// This is the first field, so that the user's own values sort before additions.
+    /// The struct contains this field first, so that the user's own values sort before additions.
     addition: Option<String>,
-    /// The field of the resource. For an addition, the field that selects it, such as `spec.presets`.
+    /// The field of the resource. For a value in an addition, the field that selects the addition, such as
+    /// `spec.presets`.
     pub field: String,
 }
 
 impl Location {
-    /// Creates a location in the resource.
+    /// Creates the location of a field of the resource.
     pub fn of_field(field: String) -> Self {
         Self { addition: None, field }
     }
 
-    /// Returns the location in an addition to the catalogue; `None` for a field of the resource.
+    /// Returns where an addition to the catalogue contains the value; `None` for a field of the resource.
     pub fn addition(&self) -> Option<&str> {
         self.addition.as_deref()
     }
@@ -168,7 +173,7 @@ impl Location {
 
     /// Returns the prefix for a message about this location; empty for a field of the resource.
     ///
-    /// For an addition it names the location in the addition and these releases.
+    /// For a value in an addition, the prefix names the location in the addition, and `releases`.
     pub fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
@@ -186,7 +191,8 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field of the resource that sets or references a user's layer; `None` for other layers.
+/// Returns the field below `spec.common` or `spec.services` that contains a layer or references its object; `None` for
+/// other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {

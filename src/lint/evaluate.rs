@@ -1,8 +1,8 @@
-//! Evaluates a spec: the only path from a spec to the desired state and its findings.
+//! Evaluates a spec: returns the desired state and all findings about the spec.
 //!
-//! The operator, the webhook and every command use it. In a cluster the caller selects first ([`Input::select`]), reads
-//! the facts that the selection needs, and resolves with them ([`Input::resolve`]). Offline the facts come from files
-//! ([`Input::evaluate_offline`]).
+//! The operator, the webhook and every command evaluate specs only with this module. In a cluster the caller selects
+//! first ([`Input::select`]), reads the facts that the selection needs, and resolves with them ([`Input::resolve`]).
+//! Offline the facts come from files ([`Input::evaluate_offline`]).
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -16,7 +16,7 @@ use osdpl_core::desired::{self, Desired, Facts, Selection};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// A spec to evaluate, with the catalogue and what is known about its resource.
+/// A spec to evaluate, with the catalogue and the metadata of its resource.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
@@ -27,11 +27,12 @@ pub struct Input<'a> {
     pub(crate) spec: &'a OpenStackDeploymentSpec,
     /// The catalogue, with the additions that the cloud uses.
     pub(crate) catalog: &'a Catalog,
-    /// The deployed OpenStack release, if it is known.
+    /// The deployed OpenStack release; `None` if it is not known.
     pub(crate) deployed: Option<&'a str>,
-    /// The annotation `kubectl.kubernetes.io/last-applied-configuration`, if there is one.
+    /// The annotation `kubectl.kubernetes.io/last-applied-configuration` of the resource; `None` if the resource has
+    /// none.
     pub(crate) last_applied: Option<&'a str>,
-    /// The current time; without it the expiry of certificates is not checked.
+    /// The current time; without it, osdpl does not check the expiry of certificates.
     pub(crate) now: Option<Timestamp>,
 }
 
@@ -39,7 +40,7 @@ pub struct Input<'a> {
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts that the evaluation used: from the manifests, and placeholders for those that the manifests lack.
+    /// The facts that the evaluation used: from the manifests, and placeholders for facts that the manifests lack.
     pub facts: Facts,
     /// Descriptions of the placeholders, one sentence each.
     pub placeholders: Vec<String>,
@@ -54,7 +55,7 @@ impl<'a> Input<'a> {
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
     }
 
-    /// Creates the input for a resource, evaluated with this spec instead of its own.
+    /// Creates the input for evaluating `spec` instead of the spec in the resource; the rest comes from the resource.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,
@@ -72,7 +73,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Selects the services, features and releases of the spec.
+    /// Selects the services, features and releases that the spec requests.
     pub fn select(&self) -> Selection {
         let mut selection = desired::select(self.name, self.namespace, self.spec, self.catalog);
         let release_move = self.deployed.map(|deployed| rule::check_release_move(deployed, self.spec, self.catalog));
@@ -82,8 +83,8 @@ impl<'a> Input<'a> {
         selection
     }
 
-    /// Returns the desired state for the selection that [`Input::select`] returned and the facts of a cluster, with all
-    /// findings.
+    /// Returns the desired state with all findings, for the selection that [`Input::select`] returned and the facts of
+    /// a cluster.
     pub fn resolve(&self, selection: &Selection, facts: &Facts) -> Desired {
         self.resolve_with_problems(selection, facts).0
     }
@@ -98,7 +99,8 @@ impl<'a> Input<'a> {
         let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
-            // Offline, a missing object is a finding, too. In a cluster, it only blocks its releases until it exists.
+            // Offline, a missing object is a finding, too. In a cluster, releases that need the object only wait until
+            // it exists.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;

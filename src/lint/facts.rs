@@ -1,4 +1,4 @@
-//! The facts of a resource that is evaluated without a cluster: from its manifests, else placeholders.
+//! Collects the facts for evaluating a resource without a cluster: from manifests, and placeholders for the rest.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use osdpl_core::placeholder;
 
 /// Returns the images of each release's chart, which `spec.images` rewrites, from the keys of the locked charts.
 ///
-/// Releases for which the spec sets another chart version are left out, because their images are not known.
+/// Releases for which the spec sets another chart version are left out, because osdpl does not know the images of that
+/// version.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -31,10 +32,10 @@ fn charts(
     selection.releases.keys().filter_map(chart_info).collect()
 }
 
-/// Returns the facts of a resource from the manifests that are applied together with it, else placeholders.
+/// Returns the facts from the manifests that are applied together with a resource, and placeholders for other facts.
 ///
 /// The manifests provide the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys
-/// stay placeholders: a Secret with credentials is only checked for the keys that the spec references.
+/// stay placeholders: the function only checks that a Secret with credentials has the keys that the spec references.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -95,7 +96,7 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
 
 /// Describes the placeholders that a user sees among the values, one sentence each.
 ///
-/// Placeholders of credentials are not among them, because commands redact credentials.
+/// Placeholders of credentials are left out, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     let Some(storage) = storage else { return Vec::new() };

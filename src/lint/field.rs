@@ -1,10 +1,10 @@
-//! Fields as text, such as `spec.presets[0]`, and their keys.
+//! Converts fields in text form, such as `spec.presets[0]`, to keys.
 
 use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Puts each key that contains a dot in quotes. The keys in `object` show where each key of the field ends.
+/// Puts each key of a field that contains a dot in quotes; the keys in `object` show where each key of the field ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

@@ -1,8 +1,8 @@
-//! Checks of an `OpenStackDeployment`: rules that refuse a spec or warn about it, and warnings about overrides that
+//! Checks an `OpenStackDeployment`: rules refuse a spec or warn about it, and other checks warn about overrides that
 //! likely do not have the intended effect.
 //!
-//! The module `validate` adds what the API server would check, the schema and the CEL rules of the CRD, for files that
-//! are not applied yet.
+//! For files that are not applied yet, the module `validate` also checks the schema and the CEL rules of the CRD, as
+//! the API server would do.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

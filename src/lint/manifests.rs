@@ -1,4 +1,4 @@
-//! Reads the Secrets and `ConfigMap`s that are applied together with a resource, and that it references.
+//! Reads the Secrets and `ConfigMap`s that a resource references and that are applied together with the resource.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// The values of `valuesFrom` sources by kind, name and key.
+/// The values in objects that `valuesFrom` references, by kind and name of the object and key; or why they are not
+/// available.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
 /// Returns the values of the objects in the spec's `valuesFrom`. Objects that the manifests lack are left out.
@@ -33,7 +34,7 @@ pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manif
     values_from
 }
 
-/// Describes the `valuesFrom` objects that the manifests do not contain, each with the field that references it.
+/// Describes the objects that `valuesFrom` references and the manifests lack, each with the field that references it.
 pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
@@ -69,7 +70,8 @@ pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, manifests: &'a [
     find_in((kind, name), (namespace, namespace), manifests)
 }
 
-/// Returns the object of this kind and name in a namespace; an object without a namespace is in that of the resource.
+/// Returns the object of this kind and name in a namespace; an object without a namespace counts as in
+/// `default_namespace`.
 pub(crate) fn find_in<'a>(
     (kind, name): (&str, &str),
     (namespace, default_namespace): (&str, &str),

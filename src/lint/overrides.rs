@@ -1,8 +1,8 @@
-//! Warnings about overrides that most likely do not have the intended effect.
+//! Warns about overrides that most likely do not have the intended effect.
 //!
-//! Pure module. These warnings never refuse a resource. They are about the user's layers (`spec.common`,
-//! `spec.services`, objects of `valuesFrom`, and `spec.nodes.overrides`) and about additions to the catalogue, not
-//! about the catalogue's own layers.
+//! Pure module. These warnings never refuse a resource. The module checks the user's layers (`spec.common`,
+//! `spec.services`, objects of `valuesFrom`, and `spec.nodes.overrides`) and additions to the catalogue, but not the
+//! catalogue's own layers.
 
 mod couplings;
 mod layer;
@@ -50,14 +50,15 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks the entries of `spec.nodes.overrides` for a release, each by itself on top of the layers for all nodes.
+/// Checks each entry of `spec.nodes.overrides` for a release by itself, as if it were the layer above the layers for
+/// all nodes.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
     }
     // The layer of this origin contains all entries of `spec.nodes.overrides` at once, in the form that the chart
-    // reads. It is left out, because each entry is checked by itself.
+    // reads. Leave this layer out, because each entry is checked by itself.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

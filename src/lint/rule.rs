@@ -32,7 +32,7 @@ use osdpl_core::finding::Finding;
 
 /// Returns the findings of all rules about a cloud, in addition to those of [`osdpl_core::desired::resolve`].
 ///
-/// The expiry of certificates is checked only if `now` is given.
+/// The function checks the expiry of certificates only if `now` is given.
 pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));
@@ -44,12 +44,12 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     found.extend(address::check(cloud));
     found.extend(controllers::check(cloud));
     found.extend(classes::check(cloud));
-    // One wrong map can cause many findings about unknown keys. They come last, so that a shortened report still shows
-    // the other findings.
+    // One wrong map can cause many findings about unknown keys. These findings come last, so that a shortened report
+    // still shows the other findings.
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
     let mut warnings = overrides::check(cloud);
-    // Of the two findings about a null under an unknown key, keep the one about the unknown key.
+    // Of the two findings about a null under an unknown key, keep only the finding about the unknown key.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);

@@ -1,14 +1,14 @@
-//! The controller of NodeMaintenance resources. Module with I/O.
+//! Runs the controller of NodeMaintenance resources. Module with I/O.
 //!
 //! ```text
 //! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
 //! ```
 //!
-//! Each pass reads the state that it needs, and executes actions one after another, each after a new decision. Between
-//! passes the controller keeps only the refused migrations and the last failure of each maintenance. The controller
-//! queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a compute node
-//! is ready to drain. It logs and counts an error and writes it to the status of the maintenance; other maintenances
-//! continue.
+//! Each pass of the controller reads the state of the cluster, and executes actions one after another, each after a new
+//! decision. Between passes the controller keeps only the refused migrations and the last failure of each maintenance.
+//! The controller queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a
+//! compute node is ready to drain. If an action fails, the controller logs and counts the error, and writes it to the
+//! status of the maintenance. Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -42,13 +42,13 @@ pub const REQUEUE_DELAY: Duration = Duration::from_secs(10);
 /// The delay until the next pass while instances are migrating.
 const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
 
-/// The maximum time until a failed action is tried again.
+/// The maximum time until the controller retries a failed action.
 const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-/// The time until the controller is restarted after a panic.
+/// The time between a panic of the controller and its restart.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// The maximum number of actions per pass.
+/// The maximum number of actions that one pass executes.
 const MAX_ACTIONS: usize = 16;
 
 /// The controller of NodeMaintenance resources, with the clients and the state that every pass uses.
@@ -61,12 +61,14 @@ struct MaintenanceController {
     requeue_delay: Duration,
     /// What the controller keeps about each maintenance, by name.
     ///
-    /// A pass holds the lock until it ends: passes run one at a time, because limits depend on other maintenances.
+    /// A pass holds the lock until it ends. So passes run one at a time, because the decision about a maintenance
+    /// depends on the other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
-/// What the controller keeps about a maintenance between passes. If a restart loses this state, the controller only
-/// repeats a failed action or a refused migration earlier.
+/// What the controller keeps in memory about a maintenance between passes.
+///
+/// A restart loses this state. Then the controller only retries a failed action or a refused migration earlier.
 #[derive(Default)]
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
@@ -75,7 +77,7 @@ struct State {
     failure: Option<Failure>,
 }
 
-/// A failed action.
+/// A failed action of a maintenance, which the controller retries.
 struct Failure {
     /// The text of the error.
     message: String,
@@ -83,12 +85,13 @@ struct Failure {
     until: Timestamp,
     /// How often the action has failed in a row.
     count: u32,
-    /// What a person had set in the resource when the action failed.
+    /// The input of the resource when the action failed. If the input has changed since, the controller retries at
+    /// once.
     input: Input,
 }
 
-/// What a person can change in a resource to have a failed action tried again at once: its generation, its deletion,
-/// and the annotation that requests a retry.
+/// What a person can change in a resource so that the controller retries a failed action at once: the generation, the
+/// deletion, and the annotation that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -116,7 +119,7 @@ pub async fn run(
         states: Mutex::default(),
     });
     while !stop.is_cancelled() {
-        // Rust has printed the text of the panic. It is not logged again, because it may contain secrets.
+        // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
         if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
             tracing::error!("the maintenance task panicked and is restarted");
             this.operator.count_failure();
@@ -156,7 +159,7 @@ async fn reconcile(
     let mut states = this.states.lock().await;
     let setting = this.operator.setting();
     // The write of a failure into the status triggers another pass at once. That pass must not repeat the failed action
-    // before its backoff ends.
+    // before the time `until`.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
         failure.filter(|failure| failure.input == input_of(&maintenance) && failure.until > Timestamp::now())
@@ -179,7 +182,8 @@ async fn reconcile(
         let Some(action) = decision.action.clone() else { return Ok(this.requeue_after(&decision)) };
         match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
             Ok(()) => state.failure = None,
-            // Someone changed the object after it was read. The next iteration reads it again.
+            // Someone changed the resource or the node after the controller read it. The next iteration reads both
+            // again.
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
@@ -207,7 +211,7 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failed action. Each failure in a row doubles the time until the next attempt.
+    /// Records a failed action, and doubles the time until the next attempt with each failure in a row.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -257,7 +261,8 @@ impl MaintenanceController {
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
     }
 
-    /// Returns kube's action with the time of the next pass, which follows even if nothing changes.
+    /// Returns kube's action for the next pass, which starts at the time that the decision requests even if no watch
+    /// reports a change.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
         let delay = decision.requeue.map(|delay| match delay {
             RequeueDelay::Soon => self.short_delay(),
@@ -274,8 +279,8 @@ impl MaintenanceController {
 
     /// Returns a stream whose items trigger a pass of every maintenance.
     ///
-    /// It has an item after the operator has reported a change, or a maintenance has ended. A short pause before each
-    /// item combines changes that follow each other.
+    /// The stream has an item after the operator has reported a change, or a maintenance has ended. A short pause
+    /// before each item combines changes that follow each other.
     fn triggers(&self) -> impl Stream<Item = ()> + Send + 'static + use<> {
         let (trigger, pause) = (Arc::clone(&self.trigger), self.short_delay());
         futures::stream::unfold((trigger, self.operator.changes()), move |(trigger, mut changes)| async move {
@@ -289,7 +294,7 @@ impl MaintenanceController {
     }
 }
 
-/// Whether the maintenance has started: the resource has our finalizer.
+/// Whether the maintenance has started: the resource has osdpl's finalizer.
 fn has_started(maintenance: &NodeMaintenance) -> bool {
     maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
 }

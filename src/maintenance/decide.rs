@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure module (no I/O). The next action follows from the observed state: the compute service with its
-//! `disabled_reason`, the instances on the host, and our annotation on the node. A maintenance therefore continues
+//! `disabled_reason`, the instances on the host, and osdpl's annotation on the node. A maintenance therefore continues
 //! after a restart of the operator. A maintenance neither enables a compute service that someone else disabled nor
 //! uncordons a node that someone else cordoned.
 
@@ -31,24 +31,24 @@ pub(crate) use turn::{UNREAD, is_open};
 use osdpl_core::api::{MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, maintenance_condition};
 use osdpl_core::maintenance::CloudSettings;
 
-/// Everything that the decision about a maintenance is made from.
+/// All data that the decision about a maintenance uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Snapshot<'a> {
-    /// The resource's name.
+    /// The name of the NodeMaintenance resource.
     pub name: &'a str,
-    /// The spec of the resource.
+    /// The spec of the NodeMaintenance resource.
     pub spec: &'a NodeMaintenanceSpec,
-    /// The status before this decision.
+    /// The status of the maintenance before this decision.
     pub status: &'a NodeMaintenanceStatus,
     /// The resource's `metadata.generation`.
     pub generation: Option<i64>,
-    /// Whether the maintenance has started: the resource has our finalizer.
+    /// Whether the maintenance has started: the resource has osdpl's finalizer.
     pub started: bool,
     /// Whether the resource is being deleted.
     pub deleting: bool,
     /// Whether a person has requested, with an annotation, to retry failed steps.
     pub retry: bool,
-    /// The cloud's settings for maintenance; `None` until the operator has read its OpenStackDeployment.
+    /// The cloud's settings for maintenance; `None` until the operator has read the cloud's OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
     /// The state of the node, its pods, its compute host and the other maintenances, as the controller observed it.
     pub observed: &'a ObservedState,
@@ -59,14 +59,14 @@ pub(crate) struct Snapshot<'a> {
 /// What the maintenance of a node does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Add our finalizer to the resource, which starts the maintenance.
+    /// Add osdpl's finalizer to the resource, which starts the maintenance.
     AddFinalizer,
     /// Disable the compute service in Nova, so that the scheduler places no new instances on the node.
     Disable {
         /// The UUID of the compute service in Nova.
         id: String,
-        /// The reason that Nova stores with the disabled service. It begins with our mark, by which later passes
-        /// recognize that this maintenance disabled the service.
+        /// The reason that Nova stores with the disabled service. The reason begins with a mark that names this
+        /// maintenance. So later passes recognize that this maintenance disabled the service.
         reason: String,
     },
     /// Live-migrate the instances with these UUIDs.
@@ -75,23 +75,24 @@ pub(crate) enum Action {
     ClearRetry,
     /// Cordon the node, and annotate it with the name of the maintenance.
     Cordon,
-    /// Uncordon the node, and remove our annotation.
+    /// Uncordon the node, and remove osdpl's annotation.
     Uncordon,
     /// Enable the compute service in Nova.
     Enable {
         /// The UUID of the compute service in Nova.
         id: String,
     },
-    /// Remove our finalizer from the resource, because the maintenance has returned its node.
+    /// Remove osdpl's finalizer from the resource, because the maintenance has returned its node.
     RemoveFinalizer,
 }
 
-/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as one in Nova.
+/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as a change in
+/// Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
-    /// In two seconds or less, because a migration is in progress.
+    /// The next pass starts in two seconds or less, because a migration is in progress.
     Soon,
-    /// After the delay that was given to [`run`](crate::run).
+    /// The next pass starts after the delay that the operator gave to [`run`](crate::run).
     Later,
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct Decision {
     /// The time of the next pass: the window begins or ends at that time, or Nova must be queried again; `None` if the
     /// maintenance waits for no such time.
     pub requeue_at: Option<Timestamp>,
-    /// The status to write before the action.
+    /// The status that the controller writes before it executes the action.
     pub status: NodeMaintenanceStatus,
 }
 
@@ -118,17 +119,17 @@ const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// The result of one step of a maintenance.
 #[derive(Debug)]
 enum StepResult {
-    /// The step is done, with a message.
+    /// The step is done. Contains the message for the status.
     Done(String),
-    /// The step is not necessary or not possible, with the reason.
+    /// The step is not necessary or not possible. Contains the reason.
     Skipped(String),
-    /// The step needs this action now, with a message.
+    /// The step needs this action now. Also contains the message for the status.
     Act(Action, String),
-    /// The step waits, with the reason; the flag states whether a person is needed.
+    /// The step waits. Contains the reason, the delay until the next pass, and whether a person must act.
     Wait(String, RequeueDelay, bool),
 }
 
-/// Returns the result of a step that waits for a change and needs no person.
+/// Returns the result of a step that waits for a change, without a person having to act.
 fn wait_for(message: String) -> StepResult {
     StepResult::Wait(message, RequeueDelay::Later, false)
 }
@@ -141,12 +142,12 @@ pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 impl Snapshot<'_> {
     /// Whether the maintenance returns its node, because it is being deleted or has expired.
     ///
-    /// It has expired if its window ended before the node was ready to drain.
+    /// A maintenance has expired if its window ended before the node was ready to drain.
     pub(crate) fn is_returning(&self) -> bool {
         self.deleting || self.has_expired()
     }
 
-    /// Whether a pass needs to check only the node: the node is ready to drain and is no compute node.
+    /// Whether a pass needs to check only the node, because the node is ready to drain and is not a compute node.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
@@ -168,20 +169,20 @@ impl Snapshot<'_> {
 
     /// Whether the decision may need a query of Nova.
     ///
-    /// Only a maintenance that never started and returns its node needs none. A maintenance that has started must ask
-    /// Nova whether it disabled the compute service.
+    /// Only a maintenance that returns its node without having started needs no query. A maintenance that has started
+    /// must ask Nova whether it disabled the compute service.
     pub(crate) fn needs_nova(&self) -> bool {
         !self.is_returning() || self.started
     }
 
-    /// Whether Nova has reported a compute service for the node in an earlier pass. Nova may be unreachable now.
+    /// Whether Nova has reported a compute service for the node in an earlier pass, even if Nova is unreachable now.
     pub(crate) fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether the maintenance may start, as far as that does not depend on Nova.
+    /// Whether the maintenance may start, or has started, according to everything but Nova.
     ///
-    /// The controller queries Nova only if this is true.
+    /// The controller queries Nova only if the result is true.
     pub(crate) fn may_start(&self) -> bool {
         !matches!(turn::check_turn(self), StepResult::Wait(..))
     }
@@ -191,7 +192,7 @@ impl Snapshot<'_> {
         late && !self.was_ready()
     }
 
-    /// Whether the node was ready to drain in any earlier pass. Someone may have begun to drain it since then.
+    /// Whether the node was ready to drain in any earlier pass, so that someone may have begun to drain it.
     fn was_ready(&self) -> bool {
         self.status.ready_since.is_some() || self.is_ready()
     }
@@ -211,22 +212,23 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether this maintenance has executed a step, or may have: before it executes an action, its status shows the
-    /// step as active.
+    /// Whether this maintenance has or may have executed a step: before the controller executes an action, it writes to
+    /// the status that the step is active.
     fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }
 
     /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // A maintenance gets its status before its finalizer. If it has our finalizer but no steps, its status was
+        // A maintenance gets its status before its finalizer. If it has osdpl's finalizer but no steps, its status was
         // lost.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }
 
-    /// Returns the reason that Nova stores with the disabled compute service. It begins with our mark, which names the
-    /// maintenance.
+    /// Returns the reason that Nova stores with the disabled compute service.
+    ///
+    /// The reason begins with a mark that names the maintenance.
     fn disabled_reason(&self) -> String {
         let mark = format!("osdpl: maintenance {}", self.name);
         if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }

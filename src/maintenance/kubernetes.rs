@@ -1,4 +1,4 @@
-//! Requests of the maintenance controller to the API server.
+//! Sends the requests of the maintenance controller to the API server.
 //!
 //! Each pass reads the objects that it needs. The controller watches only the NodeMaintenances.
 
@@ -20,12 +20,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Wraps a Kubernetes client.
+    /// Creates a client from a Kubernetes client.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// Returns the API of NodeMaintenances.
+    /// Returns a client for requests about NodeMaintenance resources.
     pub(crate) fn maintenances(&self) -> Api<NodeMaintenance> {
         Api::all(self.client.clone())
     }
@@ -41,7 +41,9 @@ impl Cluster {
         self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
     }
 
-    /// Adds our finalizer if `present`, else removes it. Fails if someone changed the resource since it was read.
+    /// Adds osdpl's finalizer to a maintenance if `present` is true, else removes it.
+    ///
+    /// Fails if someone has changed the resource since osdpl read it.
     pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
         let mut finalizers = maintenance.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
@@ -50,12 +52,12 @@ impl Cluster {
         self.patch_metadata(maintenance, patch).await
     }
 
-    /// Removes the annotation that requested a retry.
+    /// Removes the annotation with which a person requested a retry.
     pub(crate) async fn remove_retry_annotation(&self, maintenance: &NodeMaintenance) -> Result<(), Error> {
         self.patch_metadata(maintenance, json!({"annotations": {RETRY: null}})).await
     }
 
-    /// Changes the metadata of a maintenance. Does nothing if it was deleted.
+    /// Changes the metadata of a maintenance; does nothing if the maintenance was deleted.
     async fn patch_metadata(&self, maintenance: &NodeMaintenance, metadata: Value) -> Result<(), Error> {
         let name = maintenance.name_any();
         let patch = Patch::Merge(json!({ "metadata": metadata }));
@@ -65,7 +67,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs from the current one, and returns the resource with it.
+    /// Writes the status of a maintenance, if it differs from the stored status; returns the resource with the new
+    /// status.
     pub(crate) async fn publish_status(
         &self,
         maintenance: NodeMaintenance,
@@ -92,7 +95,7 @@ impl Cluster {
 
     /// Cordons a node for the maintenance named `by`; uncordons it if `by` is `None`.
     ///
-    /// Fails if someone changed the node since it was read, because that person may have cordoned it.
+    /// Fails if someone has changed the node since osdpl read it, because that person may have cordoned the node.
     pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let name = node.name_any();
@@ -118,7 +121,7 @@ impl Cluster {
         Ok(api.list(&params).await.with_context(|| format!("listing the pods of {application}/{component}"))?.items)
     }
 
-    /// Reads the desired number of pods of a StatefulSet; `None` if it does not exist.
+    /// Reads the desired number of pods of a StatefulSet; `None` if the StatefulSet does not exist.
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;

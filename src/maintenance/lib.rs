@@ -1,4 +1,4 @@
-//! Maintenance of nodes: the controller of NodeMaintenance resources, and the client of the cloud's own APIs.
+//! Maintains nodes: contains the controller of NodeMaintenance resources, and the client of the cloud's OpenStack APIs.
 //!
 //! ```text
 //! controller   observes the node, Nova and Neutron; executes actions one after another, each after a new decision
@@ -7,7 +7,7 @@
 //! openstack    requests to Keystone, Nova and Neutron
 //! ```
 //!
-//! The controller needs the operator only for what the trait [`Operator`] lists.
+//! The controller uses the operator only through the trait [`Operator`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -45,6 +45,6 @@ pub trait Operator: Send + Sync {
     /// Returns the node selectors of a component's workloads, each as `key=value` pairs separated by commas.
     fn node_selectors(&self, component: &Component) -> Vec<String>;
 
-    /// Counts a failed step of a maintenance.
+    /// Counts a failed action or pass of a maintenance in a metric.
     fn count_failure(&self);
 }

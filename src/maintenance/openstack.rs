@@ -1,4 +1,4 @@
-//! A client of the cloud's OpenStack APIs, which logs in as the administrator of the cloud.
+//! Contains a client of the cloud's OpenStack APIs, which logs in as the administrator of the cloud.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to renew tokens")]
 
@@ -12,26 +12,27 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before its expiry the client replaces a token, so that the token stays valid until the response arrives.
+/// How long before the expiry of a token the client replaces it, so that the token stays valid until the response
+/// arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
-/// How long the client uses a token if Keystone's response does not say when it expires.
+/// How long the client uses a token if Keystone's response does not say when the token expires.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
 /// How long the client waits for a response.
 ///
-/// It is longer than the timeout of probes, because a list of hundreds of instances takes long, and Nova forwards some
-/// changes to the compute host (`rpc_response_timeout` is 60 s).
+/// This timeout is longer than the timeout of probes, because a list of hundreds of instances takes long, and Nova
+/// forwards some changes to the compute host (`rpc_response_timeout` is 60 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The HTTP status codes for an invalid token and for an unsupported version.
+/// The HTTP status codes with which an API refuses an invalid token (401) and an unsupported version (406).
 const UNAUTHORIZED: u16 = 401;
 const NOT_ACCEPTABLE: u16 = 406;
 
 /// The request header with the token (Identity API v3).
 const TOKEN_HEADER: &str = "X-Auth-Token";
 
-/// A login at Keystone, whose token several calls use.
+/// A login at Keystone, with the token that several requests use.
 struct Session {
     access: Access,
     token: Token,
@@ -40,7 +41,8 @@ struct Session {
     version_checked: bool,
 }
 
-/// A client of the cloud's APIs. It keeps the token until shortly before its expiry; clones share it.
+/// A client of the cloud's APIs. The client keeps the token until shortly before its expiry. Clones of the client share
+/// the token.
 #[derive(Clone)]
 pub struct OpenStackClient {
     http: Arc<Http>,
@@ -53,7 +55,7 @@ impl OpenStackClient {
         Self { http: Arc::new(Http::with_response_timeout(config, RESPONSE_TIMEOUT)), session: Arc::default() }
     }
 
-    /// Sends a request.
+    /// Sends a request to an OpenStack API, and returns the response.
     ///
     /// # Errors
     /// If the API does not exist, is unreachable, is too old or refuses the request, or if Keystone issues no token.
@@ -72,7 +74,7 @@ impl OpenStackClient {
         }
     }
 
-    /// Lists the instances on a host, all pages.
+    /// Lists all instances on a host, page by page.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -87,7 +89,7 @@ impl OpenStackClient {
         Ok(all)
     }
 
-    /// Lists the hypervisors, all pages.
+    /// Lists all hypervisors, page by page.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -102,11 +104,12 @@ impl OpenStackClient {
         Ok(all)
     }
 
-    /// Deletes a host from Neutron and Nova, with the nova-compute `id`; returns the number of its Neutron agents.
+    /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents. `id` is the id of its
+    /// nova-compute service.
     ///
-    /// The compute service in Nova is deleted last, so that the next query still finds a host that was only partly
-    /// deleted. Nova refuses to delete the service while the host has instances. Objects that do not exist count as
-    /// deleted.
+    /// The function deletes the nova-compute service last, so that the next query still finds a host that was only
+    /// partly deleted. Nova refuses to delete the service while the host has instances. Objects that do not exist count
+    /// as deleted.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -125,14 +128,16 @@ impl OpenStackClient {
         Ok(agents.len())
     }
 
-    /// Returns a valid token, and logs in if there is none. For Nova it also checks the supported versions once.
+    /// Returns a valid token; logs in if there is none.
+    ///
+    /// For a request to Nova, the function also checks once per login that Nova supports the required version.
     async fn token(&self, access: &Access, api: Api) -> Result<Token, Error> {
         let mut session = self.session.lock().await;
         let is_valid = |session: &Session| session.access == *access && session.until > Timestamp::now();
         if !session.as_ref().is_some_and(is_valid) {
             *session = Some(self.log_in(access).await?);
         }
-        // There always is a session here, because the lines above create a missing one.
+        // This error never happens, because the lines above create a missing session.
         let Some(session) = session.as_mut() else { return Err(Error::Absent(api)) };
         if api == Api::Compute && !session.version_checked {
             let versions = nova::versions();

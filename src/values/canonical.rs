@@ -1,28 +1,31 @@
-//! A canonical text for values, and digests of texts.
+//! Converts values to a canonical text, and computes digests of texts.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Values;
 
-/// Returns compact JSON with sorted keys. Equal values give equal texts, in whatever order their keys were written.
+/// Returns a value as compact JSON with sorted keys.
+///
+/// Equal values give equal texts, whatever the order of their keys.
 ///
 /// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off. A test verifies that.
 pub fn canonical(value: &Value) -> String {
     to_text(value)
 }
 
-/// Does the same as [`canonical`], for a map of values.
+/// Returns a map of values as compact JSON with sorted keys, as [`canonical`] does for one value.
 pub fn canonical_map(values: &Values) -> String {
     to_text(values)
 }
 
-/// Serializes a value to JSON. For a value that is JSON already, this can't fail.
+/// Serializes a value to JSON, which can't fail for values that consist of JSON.
 fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A SHA-256 digest of several texts. The length of each is included, so that `ab`, `c` and `a`, `bc` differ.
+/// A SHA-256 digest of several texts. The digest includes the length of each text, so that the digests of `ab`, `c` and
+/// of `a`, `bc` differ.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(Sha256);
 

@@ -1,4 +1,4 @@
-//! The values that the templates of a chart see: the given values merged over the chart's defaults.
+//! Computes the values that helm gives to the templates of a chart, from the given values and the chart's defaults.
 
 use serde_json::{Number, Value};
 
@@ -9,8 +9,8 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
 ///
-/// A null removes a default, a scalar or list replaces it, and maps are merged. A null without a default is kept.
-/// Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
+/// A null removes a default, a scalar or list replaces a default, and maps are merged. A null without a default is
+/// kept. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {
@@ -28,14 +28,14 @@ pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Merges a nested map. Helm removes nulls below the top level, even those without a default.
+/// Merges a nested map; in nested maps, helm also removes nulls without a default.
 fn table(defaults: &Values, given: &Values) -> Values {
     let mut result = coalesce(defaults, given);
     result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));
     result
 }
 
-/// Removes nulls, and maps that contain only nulls: templates see no difference.
+/// Removes nulls, and maps that contain only nulls, because templates treat a null like a missing key.
 pub fn remove_nulls(values: &mut Values) {
     values.retain(|_, value| match value {
         Value::Null => false,
@@ -47,7 +47,7 @@ pub fn remove_nulls(values: &mut Values) {
     });
 }
 
-/// Converts whole floats to integers: helm's release record contains `1` where a chart or a user wrote `1.0`.
+/// Converts whole floats to integers, because helm's release record contains `1` where a chart or a user wrote `1.0`.
 pub fn normalize_numbers(values: &mut Values) {
     values.values_mut().for_each(normalize_number);
 }

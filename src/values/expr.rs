@@ -1,12 +1,12 @@
-//! CEL expressions in the YAML of the catalogue.
+//! Compiles and evaluates the CEL expressions in the YAML of the catalogue.
 //!
 //! A scalar that is only `${expression}` takes the type of the expression. With text around the expression, the result
 //! is a string. Write `$${` for a literal `${`.
 //!
 //! Pure module (no I/O). Only files of the catalogue and its additions may contain expressions. The values of a spec
-//! may not, because scripts in them contain `${…}`. Expressions are compiled when the catalogue is loaded, so that an
-//! invalid one fails there and not during a reconcile. `src/values/expr/functions.rs` lists the functions that CEL
-//! itself does not have.
+//! may not contain expressions, because scripts in these values contain `${…}`. osdpl compiles expressions when it
+//! loads the catalogue, so that an invalid expression fails then and not during a reconcile pass.
+//! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
 mod error;
 mod functions;
@@ -41,7 +41,7 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// The variable and its fields, if the expression is only that, such as `spec.region`.
+    /// The variable and the fields, if the expression is only a variable with fields, such as `spec.region`.
     chain: Option<parser::Chain>,
     is_secret: bool,
 }
@@ -58,14 +58,15 @@ impl Expression {
     /// evaluation.
     ///
     /// # Errors
-    /// The expression is not valid CEL, or it uses an unknown variable.
+    /// If the expression is not valid CEL, or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
         let expression = Self::lazy(source);
         expression.compiled()?;
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first needed. If it is invalid, its evaluation fails.
+    /// Creates an expression that is compiled when it is first needed; if the expression is invalid, its evaluation
+    /// fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -81,7 +82,7 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// A key is missing, the types do not match, or JSON can't represent the result.
+    /// If a key is missing, the types do not match, or JSON can't represent the result.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;
@@ -112,12 +113,13 @@ impl Expression {
             .ok_or_else(|| Error::Type { expression: self.source.to_string(), expected: "true or false" })
     }
 
-    /// Whether the result may contain a secret: the expression uses credentials or reads a Secret.
+    /// Whether the result may contain a secret, because the expression uses credentials or reads a Secret.
     pub fn is_secret(&self) -> bool {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither `credentials` nor `secret`, so they are not secret and need not be compiled.
+        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, and need not
+        // be compiled to find that out.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
@@ -153,9 +155,9 @@ impl fmt::Debug for Expression {
     }
 }
 
-/// Describes an error of the evaluation without the values.
+/// Describes an error of the evaluation without the values of variables.
 ///
-/// The library's own messages contain them, and they may be secrets.
+/// The messages of the library contain the values, which may be secrets.
 fn describe(error: &cel::ExecutionError) -> String {
     use cel::ExecutionError as E;
     match error {

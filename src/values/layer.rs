@@ -1,4 +1,5 @@
-//! Layers of values, their merge, and provenance: which layer sets a value, and which layers it overrides.
+//! Merges layers of values, and finds the provenance of a value: which layer sets the value, and which layers it
+//! overrides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +22,7 @@ pub enum Origin {
     Field(String),
     /// A key of an object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
     Object(String),
-    /// Derived by osdpl from the spec. Contains a description of what was derived and why.
+    /// Values that osdpl derived from the spec. Contains a description of what osdpl derived and why.
     Derived(String),
 }
 
@@ -39,24 +40,24 @@ impl fmt::Display for Origin {
 pub struct Layer {
     /// Where the values come from.
     pub origin: Origin,
-    /// The values of the layer. Their expressions are already evaluated.
+    /// The values of the layer, with the results of expressions.
     pub values: Values,
-    /// The paths that the user removes: they are set to null after the values are merged. Each has its index in the
-    /// user's list.
+    /// The paths that the user removes, each with its index in the user's list: the merge sets these paths to null
+    /// after it has merged the values.
     pub unset: Vec<(usize, Path)>,
-    /// The paths of values that must never be shown. A path covers all values below it.
+    /// The paths of values that osdpl must never show. A path covers all values below it.
     pub secret: Vec<Path>,
     /// The paths in `secret` whose values a user wrote in plain text in the spec.
     pub plain_text: Vec<Path>,
 }
 
 impl Layer {
-    /// Creates a layer without secret paths and without removals.
+    /// Creates a layer that has no secret paths and removes no paths.
     pub fn new(origin: Origin, values: Values) -> Self {
         Self { origin, values, unset: Vec::new(), secret: Vec::new(), plain_text: Vec::new() }
     }
 
-    /// Whether the layer sets and removes nothing.
+    /// Whether the layer sets no values and removes no paths.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.unset.is_empty()
     }
@@ -69,7 +70,7 @@ pub fn merge_layers<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     values
 }
 
-/// Does the same as [`merge_layers`], but consumes the layers.
+/// Merges layers, from low to high, as [`merge_layers`] does, but without copying their values.
 pub fn merge_owned_layers(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values, &layer.unset));
@@ -84,9 +85,9 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     }
 }
 
-/// Returns the paths whose final values must not be shown.
+/// Returns the paths whose final values osdpl must not show.
 ///
-/// A value from a Secret that the spec names may be shown if a later layer overrides it with plain text. A path that
+/// osdpl may show a value from a Secret that the spec names, if a later layer overrides it with plain text. A path that
 /// the catalogue marks as secret stays secret, whichever layer sets it.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
@@ -100,28 +101,28 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns all paths that any layer marks as secret. osdpl hides the values at these paths in earlier revisions, too:
-/// it does not know the layers of those revisions.
+/// Returns all paths that any layer marks as secret. osdpl hides the values at these paths also in earlier revisions,
+/// because it does not know the layers of earlier revisions.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()
 }
 
-/// The value that one layer gives a path.
+/// The value that one layer sets at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerValue<'a> {
-    /// Where the layer comes from.
+    /// The origin of the layer.
     pub origin: &'a Origin,
-    /// The value that the layer sets; `None` if it hides lower layers by setting a parent of the path to something that
-    /// is no map.
+    /// The value that the layer sets; `None` if the layer sets a parent of the path to a value that is not a map, which
+    /// hides the values of lower layers.
     pub value: Option<Value>,
-    /// Whether the value must not be shown.
+    /// Whether osdpl must not show the value.
     pub secret: bool,
 }
 
-/// Returns the value that each layer gives `path`, the highest layer first.
+/// Returns the value that each layer sets at `path`, the highest layer first.
 ///
-/// The first value wins, except that maps are merged.
+/// The first value is the final value, except that helm merges maps.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));

@@ -1,8 +1,8 @@
-//! Pure crate: the values of helm charts as trees, their merge, YAML, CEL expressions, digests.
+//! Handles the values of helm charts: trees of values and their merge, YAML, CEL expressions, digests. Pure crate.
 //!
-//! Maps are merged; lists and scalars are replaced. An explicit null is kept, because helm reads it as "remove the
-//! chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to high: if a key
-//! changes its type, another order gives another result.
+//! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
+//! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
+//! high: if a key changes its type, another order gives another result.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -26,7 +26,8 @@ use serde_json::{Map, Value};
 /// A map of values, such as the content of a chart's `values.yaml`.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules: `over` wins, and its nulls are kept.
+/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`, and nulls in `over`
+/// are kept.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;
@@ -43,7 +44,7 @@ pub fn merge(base: &mut Values, over: Values) {
     }
 }
 
-/// Returns the value at `path`; `None` if there is none.
+/// Returns the value at `path`; `None` if `values` has no value there.
 pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
     let (last, parents) = path.keys().split_last()?;
     let mut map = values;
@@ -53,7 +54,9 @@ pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
     map.get(last)
 }
 
-/// Sets the value at `path`, and creates the maps above it. If a scalar or list is above the path, a map replaces it.
+/// Sets the value at `path`, and creates missing maps above it.
+///
+/// If a scalar or list is above the path, a map replaces it.
 pub fn set(values: &mut Values, path: &Path, value: Value) {
     let Some((last, parents)) = path.keys().split_last() else { return };
     let mut map = values;
@@ -73,7 +76,7 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves whose last key meets a condition, each with its path, sorted by path.
+/// Returns the leaves for whose last key `has_key` is true, each with its path, sorted by path.
 pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
@@ -92,7 +95,7 @@ pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(
     found
 }
 
-/// Returns the paths of the leaves in which two trees differ, sorted.
+/// Returns the paths of the leaves that differ between two trees, sorted.
 pub fn changed_paths(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
         leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();

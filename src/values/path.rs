@@ -1,4 +1,6 @@
-//! The path of a value in a tree: `conf.nova.DEFAULT.debug`. A key with dots is quoted: `labels."a.b/c"`.
+//! Defines the path of a value in a tree, such as `conf.nova.DEFAULT.debug`.
+//!
+//! A key with dots is in quotes: `labels."a.b/c"`.
 
 use std::fmt;
 
@@ -14,7 +16,7 @@ pub enum PathError {
         "{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"
     )]
     EmptyKey(String),
-    /// A quote is not closed, or it is inside of a key.
+    /// A quote is not closed, or a quote is inside of a key.
     #[error(
         "{0:?} is not a valid path: a quote is not closed; write a key that contains dots as labels.\"example.org/zone\""
     )]
@@ -22,12 +24,12 @@ pub enum PathError {
 }
 
 impl Path {
-    /// Returns the path of the whole tree.
+    /// Returns the path without keys, which is the path of a whole tree.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Returns the path of the value with this key below the path.
+    /// Returns this path with one more key at its end.
     #[must_use]
     pub fn child(&self, key: &str) -> Self {
         let mut keys = self.0.clone();
@@ -40,15 +42,15 @@ impl Path {
         &self.0
     }
 
-    /// Whether this path is `other` or a parent of it.
+    /// Whether this path is `other` or a parent of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// Parses a path, as a person writes it.
+    /// Parses a path in the form in which a person writes it.
     ///
     /// # Errors
-    /// A key is empty, or a quote is not closed.
+    /// If a key is empty, or a quote is not closed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! Reads and writes YAML. No other module uses the YAML library.
+//! Reads and writes YAML; no other module uses the YAML library.
 
 mod located;
 mod read;
@@ -45,7 +45,7 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let block =
             parse::<std::collections::BTreeMap<String, Strict>>("x", "a: |\n  password: hunter2\n").unwrap_err();
-        assert!(!block.to_string().contains("hunter2"), "a text block in place of a map: {block}");
+        assert!(!block.to_string().contains("hunter2"), "the error about a text block contains no content: {block}");
         let null = parse::<Vec<String>>("x", "[~]").unwrap_err();
         assert_eq!(null.message, "expected a string, found null");
         let aliases = format!(

@@ -81,7 +81,7 @@ fn locates_errors_in_config_maps() {
     let (code, stdout, _) = validate(&[], &none);
     assert!(code == 1 && stdout.contains("stdin:4: error: spec.regoin: "), "{stdout}");
     assert!(
-        stdout.contains("stdin:12: error: data.\"presets.edge.yaml\": must be a text; write `|` after the key"),
+        stdout.contains("stdin:12: error: data.\"presets.edge.yaml\": must be a string; write `|` after the key"),
         "{stdout}"
     );
 }
@@ -182,7 +182,7 @@ fn warns_about_pinned_images_in_config_maps() {
     let cloud = VALID.replace("[core]}", &format!("[core], {own}"));
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";
     let (code, stdout, _) = validate(&[], &format!("{cloud}{map}"));
-    let expected = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in it are pinned, so that they do not change when spec.openstackRelease moves from 2025.2 to 2026.1; ";
+    let expected = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in this object are pinned, so that they do not change when spec.openstackRelease moves from 2025.2 to 2026.1; ";
     assert!(code == 1 && stdout.contains(expected), "{stdout}");
     let (_, stdout, _) = validate(&[], &format!("{cloud}{}", map.replace("images:", "other:")));
     assert!(!stdout.contains("are pinned"), "{stdout}");

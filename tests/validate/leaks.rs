@@ -92,7 +92,7 @@ fn lint_warnings_hide_values_from_secrets() {
     ];
     let output = printed(&with_secret("nova", &format!("{{{values}}}")), &commands);
     assert!(output[0].contains("pod.replicas.conductor: this is not a number of pods"), "{}", output[0]);
-    assert!(output[0].contains("port.api.default: is a text where the"), "{}", output[0]);
+    assert!(output[0].contains("port.api.default: is a string where the"), "{}", output[0]);
     for output in output {
         assert!(!output.contains("hunter2"), "{output}");
     }

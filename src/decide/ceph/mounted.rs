@@ -1,4 +1,4 @@
-//! The objects that charts and gateways mount to use Ceph: osdpl writes and deletes them.
+//! Plans to write and delete the objects that charts and gateways mount to use Ceph.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,17 @@ use crate::requests::{Read, Reference, Response, Stored};
 
 /// The label of the objects that osdpl writes for Ceph.
 ///
-/// It distinguishes them from the Secrets with credentials, which osdpl writes too.
+/// The label distinguishes these objects from the Secrets with credentials, which osdpl writes too.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
 /// The texts in a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write the objects that differ from the cluster; returns the first problem, and then plans nothing.
+/// Plans to write each of `objects` that the cluster lacks or has with other data; after a problem, plans nothing and
+/// returns the first problem.
 ///
-/// A problem is an object without osdpl's label that has other data, and an object that belongs to another Ceph
-/// cluster.
+/// There is a problem if the cluster has an object of the same name that lacks osdpl's label and has other data, or
+/// that belongs to another Ceph cluster.
 pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
@@ -46,14 +47,14 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
         }
     }
     for object in different {
-        draft.add(Planned::new(Action::WriteObject(object.clone()), "charts that use Ceph mount it"));
+        draft.add(Planned::new(Action::WriteObject(object.clone()), "pods mount this object to use Ceph"));
     }
     None
 }
 
-/// The object in the cluster that has the name of a desired one.
+/// What the cluster contains under the name of an object that osdpl wants to write.
 enum Live {
-    /// The object was not read yet.
+    /// osdpl has not read the object yet.
     Unread,
     /// The object does not exist.
     Absent,
@@ -68,7 +69,8 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns the object in the cluster, from a watch or, if no watch has it, from a one-off read.
+/// Returns what the cluster contains under the name of `object`: from a watch or, if no watch has the object, from a
+/// one-off read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
@@ -119,7 +121,8 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
     };
-    // The finalizer of another controller may keep a deleted object for long. It is not deleted again.
+    // The finalizer of another controller may keep a deleted object for long. osdpl does not delete such an object
+    // again.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
@@ -129,7 +132,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
     let obsolete: Vec<(Kind, ReleaseKey)> =
         obsolete.filter(|(kind, key)| !is_kept(*kind, key)).map(|(kind, key)| (kind, key.clone())).collect();
     for (kind, key) in obsolete {
-        draft.add(Planned::new(Action::Delete { kind, key }, "no release mounts it any more"));
+        draft.add(Planned::new(Action::Delete { kind, key }, "no release mounts this object any more"));
     }
 }
 

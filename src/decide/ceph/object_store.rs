@@ -1,4 +1,4 @@
-//! The object store of Ceph: osdpl gives its gateways access to Keystone, and publishes their URLs in the cloud.
+//! Gives the gateways of Ceph's object store access to Keystone, and publishes the gateways in the cloud.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use osdpl_core::observed::ReleaseKey;
 
 /// The release that registers the object store in Keystone.
 ///
-/// It runs the gateways too, unless Rook or an external Ceph does.
+/// The release also runs the gateways, unless Rook or an external Ceph runs them.
 const RELEASE: &str = "ceph-rgw";
 /// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
-/// Returns the gateways that Rook runs, or why they are not known; `None` if the spec requests no object store.
+/// Returns the gateways that Rook runs, or why osdpl does not know them; `None` if the spec requests no object store.
 pub(crate) fn rook_gateway(
     objects: &Objects,
     rook: &RookSettings,
@@ -40,9 +40,11 @@ pub(crate) fn rook_gateway(
     Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
-/// Returns the Keystone that the gateways use; `None` if the cloud has no Keystone or its password is not known yet.
+/// Returns the URL of Keystone and the password with which the gateways log in; `None` if the cloud has no Keystone or
+/// osdpl does not know the password yet.
 ///
-/// Gateways in the cluster use Keystone's Service. Those of an external Ceph use Keystone's public name, if it has one.
+/// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL, if
+/// the cloud publishes one, else the Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -58,7 +60,8 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
     Some(Keystone { url, password })
 }
 
-/// Returns the objects that osdpl writes for the gateways: their access to Keystone, and what the chart's pods mount.
+/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and what the pods of the release
+/// `ceph-rgw` mount.
 fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let secret = access_secret(store, keystone, selection);
     let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
@@ -76,16 +79,19 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
 /// A placeholder for Keystone, for objects of which only the names are used.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
-/// Returns the objects for the gateways (only the names are valid), and the `CephObjectStore` that osdpl configures.
+/// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.
+///
+/// Only the kinds, namespaces and names of the objects are valid, not their contents.
 pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
     let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
     let configured = rook::settings(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that gateways of a release may use that osdpl does not manage (only the names are valid).
+/// Returns the objects that the gateways may need if osdpl does not manage the release that runs the gateways.
 ///
-/// `namespaces` contains the namespaces of such releases, by the name in the catalogue.
+/// `namespaces` contains the namespaces of the releases that osdpl does not manage, by the name in the catalogue. Only
+/// the kinds, namespaces and names of the objects are valid, not their contents.
 pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str, &str>) -> Vec<Object> {
     let Some(namespace) = namespaces.get(RELEASE) else { return Vec::new() };
     let storage = selection.features.get("storage");
@@ -94,7 +100,7 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
     secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
-/// Plans the objects and settings of the gateways, which must exist before the gateways run.
+/// Plans to write the objects and settings of the gateways, which must exist before the gateways run.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };
@@ -114,9 +120,9 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
     }
 }
 
-/// Plans the Keystone settings of a `CephObjectStore`; returns why they can't be set.
+/// Plans to set the Keystone settings of a `CephObjectStore`; returns why osdpl can't set them.
 ///
-/// The object belongs to the user of Rook, so osdpl changes only these settings.
+/// The user of Rook owns the `CephObjectStore`, so osdpl changes only these settings.
 fn configure(
     draft: &mut Draft<'_>,
     deployment: &str,
@@ -132,7 +138,7 @@ fn configure(
         return None;
     }
     let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };
-    let refusal = draft.attempt(Planned::new(action, "its gateways authenticate with Keystone"));
+    let refusal = draft.attempt(Planned::new(action, "the gateways authenticate with Keystone"));
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 
@@ -141,6 +147,6 @@ pub(crate) fn release(draft: &mut Draft<'_>, kept: Option<&ReleaseKey>) {
     let Some(stores) = draft.list(Read::OwnStores) else { return };
     for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {
         let action = Action::ReleaseStore { store: store.clone(), uid: uid.clone() };
-        draft.add(Planned::new(action, "the cloud no longer uses it"));
+        draft.add(Planned::new(action, "the cloud no longer uses this object store"));
     }
 }

@@ -1,4 +1,4 @@
-//! What osdpl reads and requests from Rook.
+//! Reads the objects of Rook, and requests pools and users from Rook.
 
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::ceph::{self, Manifest, NotReady, RookSettings, contains};
@@ -16,13 +16,13 @@ pub(super) const CLUSTER: &str = "CephCluster";
 /// Rook's kind of an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// Returns the settings of Rook; `None` if the cloud does not use Ceph by Rook.
+/// Returns the settings of Rook; `None` if the cloud does not use a Ceph of Rook.
 pub(super) fn settings(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])
 }
 
-/// Returns the `ConfigMap` with the addresses of the monitors, which Rook maintains.
+/// Returns a reference to the `ConfigMap` in which Rook stores the addresses of the monitors.
 pub(super) fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
@@ -43,13 +43,13 @@ pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result
 pub(super) enum RequestState {
     /// Rook reports that the object is ready.
     Ready,
-    /// Rook has not created the object yet, or it is not ready. Contains the reason.
+    /// osdpl waits until it has read the object, or until Rook reports that the object is ready. Contains the reason.
     Pending(String),
-    /// osdpl can't apply the object. Contains the reason.
+    /// osdpl can't read or apply the object. Contains the reason.
     Refused(NotReady),
 }
 
-/// Plans one object that osdpl requests from Rook; returns its state.
+/// Plans to apply an object that osdpl requests from Rook; returns the state of the object.
 pub(super) fn request(
     draft: &mut Draft<'_>,
     deployment: &str,
@@ -74,7 +74,7 @@ pub(super) fn request(
         }
     }
     let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
-    match draft.attempt(Planned::new(action, "releases keep their data there")) {
+    match draft.attempt(Planned::new(action, "releases store their data in Ceph")) {
         Some(refusal) => RequestState::Refused(NotReady::Rook(refusal.message.clone())),
         None => RequestState::Pending(format!("{object} was requested; Rook has not created it yet")),
     }

@@ -1,4 +1,4 @@
-//! Reports overrides that set a value in some charts only, although several charts must agree on it.
+//! Reports overrides that set a value only in some charts, although several charts must have the same value.
 //!
 //! `values/couplings.yaml` lists these values.
 
@@ -25,7 +25,7 @@ struct CoupledValue {
 
 /// Returns a finding for each contradiction between coupled values that an override causes.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    // Skip a cloud without layers of the user or of an addition: only their values are reported.
+    // Skip a cloud without layers of the user or of an addition: the check reports only values of such layers.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server whose values a release must agree with.
+/// Returns the server release whose values must equal the values of the release `name`.
 ///
 /// The server `rabbitmq-nova` belongs to `nova` alone: it is the server of `nova` and of itself. All other releases use
 /// the shared server `rabbitmq`.
@@ -53,9 +53,10 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the coupled values of a server and its clients.
+/// Returns the values of a coupling that are set in a server release and in the releases that use this server.
 ///
-/// If the user or an addition overrides one of these values, each unset value counts with the chart's default.
+/// If the user or an addition overrides one of these values, the result also contains the chart's default for each path
+/// that is not set.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
@@ -125,7 +126,7 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns a finding for each override that contradicts the expected value, or another value of the coupling.
+/// Returns a finding for each override that differs from the expected value, or from another value in `values_set`.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
@@ -136,7 +137,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             Some(_) => continue,
             None => {
                 // Of two overrides that contradict each other, report only the one whose location sorts first. The
-                // user's values sort before those of additions.
+                // user's values sort before the values of additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };
@@ -148,7 +149,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
         let prefix = location.message_prefix(&own.release);
         let message =
             format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        // One location in an addition may set values of several releases, each of which gets a finding of its own.
+        // A location in an addition may set values of several releases. Each release gets its own finding.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found
             .entry((location, release))

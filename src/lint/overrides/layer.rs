@@ -1,4 +1,4 @@
-//! Checks layers one by one: each layer of the user against the layers below and above it.
+//! Checks the layers of the user and of additions one by one, each against the layers below and above it.
 
 use std::collections::BTreeSet;
 
@@ -19,13 +19,13 @@ pub(super) struct Release<'a> {
     pub name: &'a str,
     /// The layers, from low to high.
     pub layers: &'a [Layer],
-    /// The keys of the release's chart, if they are known.
+    /// The keys of the release's chart; `None` if osdpl does not know the keys.
     pub chart_keys: Option<&'a KeyTree>,
     /// The cloud of the release.
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Checks every layer of a release that is the user's or from an addition to the catalogue.
+/// Checks the layers of a release that the user wrote or that come from an addition to the catalogue.
 pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
 
 /// Checks only the last layer of a release, which is one entry of `spec.nodes.overrides`.
 ///
-/// `node_layers` are the layers of all entries.
+/// `node_layers` contains the layers of all entries.
 pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], warnings: &mut Warnings) {
     let Some((layer, lower)) = release.layers.split_last() else { return };
     let location = Location::of_field(layer.origin.to_string());
@@ -46,7 +46,7 @@ pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], war
     LayerCheck { release, index: lower.len(), layer, below: &below, location, node_layers }.check(warnings);
 }
 
-/// Returns the paths of all maps that contain a path.
+/// Returns the paths of all maps in a tree that contain the value at `path`.
 fn parents(path: &Path) -> impl Iterator<Item = Path> {
     let keys = path.keys();
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
@@ -57,13 +57,13 @@ struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
     layer: &'a Layer,
-    /// The merged values of the layers below.
+    /// The merged values of the layers below `layer`.
     below: &'a Values,
-    /// The location of the layer.
+    /// The location of `layer`.
     location: Location,
     /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of them; else empty.
     ///
-    /// If several entries match a node, only one of them applies to it.
+    /// If several entries match a node, the values of only one entry may apply to the node.
     node_layers: &'a [Layer],
 }
 
@@ -96,9 +96,9 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// Some warnings about values without effect are left out. A value of an addition to the catalogue may have an
-    /// effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect where another entry
-    /// sets another value: of the entries that match a node, only one applies.
+    /// The result is false for some warnings about values without effect. A value of an addition to the catalogue may
+    /// have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect if another
+    /// entry sets another value: if both entries match a node, the values of only one entry may apply.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -108,8 +108,8 @@ impl LayerCheck<'_> {
 
     /// Whether the value at a path is intended for the release, because its chart or a lower layer knows the path.
     ///
-    /// `spec.common` sets values for every release, but only some charts use them. For other layers the first key of
-    /// the path is enough.
+    /// `spec.common` sets values for every release, but only some charts use these values. So the whole path must be
+    /// known. For other layers it is enough that the first key of the path is known.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
@@ -129,7 +129,7 @@ impl LayerCheck<'_> {
             .or_else(|| self.changed(path, value))
     }
 
-    /// Reports a value that an `unset` of the same layer removes afterwards.
+    /// Reports a value that an entry of `unset` in the same layer removes again.
     fn removed_again(&self, path: &Path) -> Option<Warning> {
         let (index, _) = self.layer.unset.iter().find(|(_, unset)| unset.covers(path))?;
         let unset = self.location.unset_entry(*index, path).field;
@@ -147,7 +147,7 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "no-effect", message })
     }
 
-    /// Reports a value that a layer below, or the chart, sets already.
+    /// Reports a value that equals the value in the layers below or the default of the chart.
     fn repeated(&self, path: &Path, value: &Value) -> Option<Warning> {
         let Some(current) = get(self.below, path) else { return self.chart_default(path, value) };
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
@@ -187,7 +187,8 @@ impl LayerCheck<'_> {
         parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
     }
 
-    /// Reports a value that replaces a credential at one path, while other values still contain the original one.
+    /// Reports a value that replaces a credential at one path, while other values still contain the original
+    /// credential.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
         // Ignore a URL: it replaces the whole connection to a server on purpose, not only the credential in the URL.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
@@ -205,7 +206,8 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "contradiction", message })
     }
 
-    /// Returns another value that contains the credential, alone or in a longer text such as a URL.
+    /// Returns the release and path of another value that contains the credential, alone or in a longer text such as a
+    /// URL.
     fn other_use(&self, credential: &str, path: &Path) -> Option<String> {
         let Release { name, cloud, .. } = self.release;
         let uses = |value: &Value| value.as_str().is_some_and(|text| text.contains(credential));
@@ -222,10 +224,10 @@ impl LayerCheck<'_> {
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
     }
 
-    /// Returns the value of the lower layers that a value replaces.
+    /// Returns the value in the lower layers that `value` replaces.
     ///
-    /// Returns `None` if the lower value is an override of the wrong type, and the new value corrects that: it has the
-    /// type of the chart's default.
+    /// Returns `None` if the lower value is an override of the wrong type, and the new value has the type of the
+    /// chart's default: the new value corrects the override.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
         let current = get(self.below, path).filter(|current| !current.is_null())?;
@@ -244,8 +246,8 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // The rule `unknown-key` reports a null at an unknown top-level key. `is_for_release` then drops the warning
-        // made here.
+        // The rule `unknown-key` reports a null at an unknown top-level key. For such a key, `is_for_release` drops the
+        // warning that this function returns.
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =
@@ -265,9 +267,9 @@ impl LayerCheck<'_> {
         value.as_array().and_then(|list| self.replaced_list(path, replaced, list))
     }
 
-    /// Reports a list that replaces one of a layer below or of the chart and drops entries.
+    /// Reports a list that lacks entries of the list that it replaces, in a layer below or in the chart.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Ignore a list of access modes: its entries are alternatives, so that replacing the list is intended.
+        // Ignore a list of access modes: the entries are alternatives, so that the user intends to replace the list.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }
@@ -294,7 +296,8 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Returns the layer below that sets a value.
+    /// Returns the origin of the value at `path` in the layers below the checked layer; `None` if these layers do not
+    /// set the value.
     fn origin_below(&self, path: &Path) -> Option<&Origin> {
         trace(&self.release.layers[..self.index], path).first().map(|trace| trace.origin)
     }

@@ -27,7 +27,7 @@ fn warnings_of(value: Value) -> Vec<String> {
     warnings_with(value, &[])
 }
 
-/// Returns the warnings about a spec for a catalogue with more files.
+/// Returns the warnings about a spec, for the catalogue of these tests with the additional files `more`.
 #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![
@@ -95,7 +95,7 @@ fn reports_values_overridden_by_a_later_layer() {
         ]
     );
     let everywhere = json!({"values": {"auth": {"x": 1}}});
-    assert_eq!(both(everywhere), Vec::<String>::new(), "no later layer overrides auth.x");
+    assert_eq!(both(everywhere), Vec::<String>::new(), "a value that no later layer overrides causes no warning");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn reports_changed_types_and_hidden_keys() {
         (
             json!({"manifests": {"job": "false"}}),
             "type-changed",
-            "manifests.job: is a string where the chart has a boolean: templates treat every text except an empty one as true; write a boolean",
+            "manifests.job: is a string where the chart has a boolean: templates treat every string except an empty one as true; write a boolean",
         ),
         (
             json!({"name": true}),
@@ -188,15 +188,19 @@ fn reports_changed_types_and_hidden_keys() {
         (
             json!({"ports": {"api": "http"}}),
             "type-changed",
-            "ports.api: is a text where the chart has a number; write a number",
+            "ports.api: is a string where the chart has a number; write a number",
         ),
     ];
     for (values, kind, expected) in cases {
         assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
     }
     let valid = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
-    assert_eq!(of_front(valid), Vec::<String>::new(), "in configuration files every value becomes text");
-    assert_eq!(of_front(json!({"ports": {"api": ""}})), Vec::<String>::new(), "an empty text means unset");
+    assert_eq!(
+        of_front(valid),
+        Vec::<String>::new(),
+        "a value of another type causes no warning in a configuration file"
+    );
+    assert_eq!(of_front(json!({"ports": {"api": ""}})), Vec::<String>::new(), "an empty string causes no warning");
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn reports_credentials_replaced_in_one_chart() {
     );
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
     let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
-    assert_eq!(warnings_of(alone), Vec::<String>::new(), "no other release uses this credential");
+    assert_eq!(warnings_of(alone), Vec::<String>::new(), "a credential that no other release uses causes no warning");
 }
 
 #[test]

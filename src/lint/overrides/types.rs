@@ -6,12 +6,13 @@ use super::warnings::Warning;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::Path;
 
-/// The kind of warning about a value whose type differs from that of the value it replaces.
+/// The kind of warning about a value whose type differs from the type of the value that it replaces.
 pub(crate) const TYPE_CHANGED: &str = "type-changed";
-/// The maximum number of names in a message.
+/// The maximum number of keys or entries that a message names.
 const NAMED: usize = 5;
 
-/// Reports a value of another type than the one it replaces, which is the chart's default if `replaced` is `None`.
+/// Reports a value whose type differs from the type of the value that it replaces: `replaced`, or the chart's default
+/// if `replaced` is `None`.
 pub(super) fn check_type(
     path: &Path,
     value: &Value,
@@ -24,7 +25,7 @@ pub(super) fn check_type(
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
     if before == KeyType::Number && !is_file && is_word(value) {
         // The value may come from a Secret, so the message omits it.
-        let message = format!("is a text where {source} a number; write a number");
+        let message = format!("is a string where {source} a number; write a number");
         return Some(Warning { kind: TYPE_CHANGED, message });
     }
     let after = KeyType::of(value);
@@ -43,7 +44,7 @@ pub(super) fn check_type(
         return Some(Warning { kind: if keys.is_empty() { TYPE_CHANGED } else { "hidden-key" }, message });
     }
     let hint = match (before, value) {
-        (KeyType::Boolean, Value::String(_)) => ": templates treat every text except an empty one as true",
+        (KeyType::Boolean, Value::String(_)) => ": templates treat every string except an empty one as true",
         (KeyType::String, Value::Bool(_)) => ": YAML reads yes, no, on and off as booleans",
         _ => "",
     };
@@ -72,18 +73,18 @@ fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a text that does not start with a number: `25%` is fine for numbers of pods, and an empty text
-/// is the same as no value.
+/// Whether the value is a string that does not start with a number. `25%` is valid for numbers of pods, and an empty
+/// string means no value.
 fn is_word(value: &Value) -> bool {
     value.as_str().is_some_and(|text| {
         !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
     })
 }
 
-/// Whether a value of the type `after` must not replace one of the type `before`.
+/// Whether a value of the type `after` must not replace a value of the type `before`.
 ///
-/// In configuration files (`is_file`) booleans, numbers and strings all become text, so that they can replace each
-/// other.
+/// In configuration files (`is_file`) booleans, numbers and strings all become text, so that a value of one of these
+/// types can replace a value of another.
 fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     use KeyType::{Boolean, List, Map, Null, Number, String};
     match (before, after) {
@@ -95,13 +96,13 @@ fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     }
 }
 
-/// Whether the value has the charts' form of a repeated or list option: `{type: multistring, values: [...]}`
+/// Whether the value is an option that charts write several times or as a list: `{type: multistring, values: [...]}`
 /// (helm-toolkit's `to_oslo_conf`).
 fn is_multi_option(value: &Value) -> bool {
     value.get("type").is_some() && value.get("values").is_some()
 }
 
-/// Joins the first names for a message, and says how many it leaves out.
+/// Joins the first [`NAMED`] names for a message, and adds the number of names that it leaves out.
 pub(super) fn join_first(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let first = names[..names.len() - more].join(", ");

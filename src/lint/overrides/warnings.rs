@@ -1,4 +1,4 @@
-//! Combines the warnings of several releases about one location into one finding, or none.
+//! Combines the warnings of several releases about one location into one finding, or drops them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use osdpl_core::finding::Finding;
 
 /// The kinds of warnings about values without effect.
 ///
-/// Such a warning is dropped if the value has an effect in at least one release.
+/// osdpl drops such a warning if the value has an effect in at least one release.
 const WITHOUT_EFFECT: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
 
 /// A warning about one value of one release.

@@ -1,4 +1,4 @@
-//! Checks networks and addresses, and reports networks that overlap.
+//! Checks that networks and addresses in features are valid, and that networks do not overlap.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 /// Checks that a text is a network with its prefix length.
 ///
 /// # Errors
-/// If the text is not such a network. The message says what is wrong with it and gives an example of a valid one.
+/// If the text is not such a network. The message says what is wrong, and contains an example of a valid network.
 pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
         return Ok(());
@@ -49,7 +49,7 @@ struct Text<'a> {
     is_allowed: bool,
 }
 
-/// Returns the field, the text and the parsed form of each network in the features, except those below [`ALLOWED`].
+/// Returns the field, the text and the parsed form of each network in the features, except networks below [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
     let assigned = texts(features).into_iter().filter(|text| !text.is_allowed);
     assigned.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
@@ -66,7 +66,8 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 /// pod and Service networks.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
-    // A finding of the catalogue replaces the finding here about the same field, because its message is more precise.
+    // A finding of the catalogue replaces the finding of this rule about the same field, because its message is more
+    // precise.
     found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
     found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.cluster_info()));
@@ -112,15 +113,15 @@ fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     Some(Finding::warning("address", "", message))
 }
 
-/// Returns the cluster's own networks, without those that can't be parsed.
+/// Returns the cluster's own networks, without networks that can't be parsed.
 fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
     cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
 
 /// Describes one of the cluster's own networks.
 ///
-/// If each node has its own pod network, the text names none of them: it would change whenever a node is added or
-/// removed.
+/// If each node has its own pod network, the text names no network. Otherwise it would change whenever a node is added
+/// or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();

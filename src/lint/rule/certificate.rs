@@ -21,22 +21,23 @@ const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 /// The text entries of a Secret by key.
 pub type SecretTexts = BTreeMap<String, String>;
 
-/// What the check of a certificate found, from which [`Self::problems`] derives the problems at a given time.
+/// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCheck {
     /// The problems other than expiry, such as a key that does not match.
     problems: Vec<String>,
-    /// The starts of the validity periods of the certificate and its CA, each with the Secret's entry that contains it.
+    /// The starts of the validity periods of the certificate and its CA, each with the entry of the Secret that
+    /// contains the certificate.
     from: Vec<(Timestamp, String)>,
-    /// The ends of the validity periods of the certificate and its CA, each with the Secret's entry that contains it.
+    /// The ends of the validity periods of the certificate and its CA, each with the entry of the Secret that contains
+    /// the certificate.
     until: Vec<(Timestamp, String)>,
 }
 
 impl CertificateCheck {
-    /// Returns the problems of the certificate at this time. Never contains private key data.
+    /// Returns the problems of the certificate at the time `now`. The texts never contain private key data.
     ///
-    /// The text of a problem does not contain `now`, so that a lasting problem keeps its text and is reported only
-    /// once.
+    /// The text of a problem does not contain `now`, so that osdpl reports a lasting problem only once.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -58,7 +59,8 @@ impl CertificateCheck {
         now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }
 
-    /// Returns the first time after `now` at which the result of [`Self::problems`] changes; `None` if it never does.
+    /// Returns the first time after `now` at which the result of [`Self::problems`] changes; `None` if the result never
+    /// changes.
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let second = SignedDuration::from_secs(1);
         let ends = self.until.iter().filter_map(|(until, _)| until.checked_add(second).ok());
@@ -68,8 +70,8 @@ impl CertificateCheck {
 
 /// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
 ///
-/// `namespace` is the namespace of the cloud, in which manifests without a namespace are created. Expiry is checked
-/// only if `now` is given.
+/// `namespace` is the namespace of the cloud, in which manifests without a namespace are created. The function checks
+/// the expiry of certificates only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,
@@ -112,7 +114,9 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
     found
 }
 
-/// Checks the certificate of one host name of an endpoint. `path` is the path of `entry` in the values of the release.
+/// Checks the certificate of one host name of an endpoint.
+///
+/// `entry` is the value at `path` in the values of the release: the host name and `tls`.
 fn check_endpoint(
     cloud: &Cloud<'_>,
     release: &str,
@@ -124,8 +128,8 @@ fn check_endpoint(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
-    // The charts create the TLS Secret only if the values set both the certificate and its key. One without the other
-    // is a problem.
+    // The charts create the TLS Secret only if the values set both the certificate and its key. A certificate without a
+    // key, or a key without a certificate, is a problem.
     let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
@@ -155,12 +159,12 @@ fn check_endpoint(
         .collect()
 }
 
-/// Prefixes a problem with the Secret of the certificate.
+/// Describes a problem of a certificate for a message, with the Secret that contains the certificate.
 pub fn describe_problem(certificate: &Certificate, problem: &str) -> String {
     format!("Secret {}/{}: {problem}", certificate.namespace, certificate.name)
 }
 
-/// Checks a certificate whose Secret has these entries.
+/// Checks a certificate; `texts` contains the entries of its Secret.
 pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> CertificateCheck {
     let mut check = CertificateCheck::default();
     let keys = &certificate.keys;

@@ -1,4 +1,4 @@
-//! Checks that `StorageClass`es exist and support the access modes of the claims.
+//! Checks that the requested `StorageClass`es exist and support the access modes of the volume claims.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const DEFAULT: &str = "general";
 /// `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
-/// Checks the StorageClasses that a cloud requests; returns nothing if the classes of the cluster are not known.
+/// Checks the StorageClasses that a cloud requests; returns nothing if osdpl does not know the classes of the cluster.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let Some(classes) = &cloud.cluster_info().classes else { return Vec::new() };
     let missing = requested(cloud)
@@ -59,7 +59,8 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether any release gets this class, the one of `spec.storageClass`, from a layer that is not the user's.
+/// Whether `class`, the class in `spec.storageClass`, is in the final values of a release from a layer that the user
+/// did not write.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -68,7 +69,7 @@ fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-/// Returns the message about a requested class that does not exist; `None` if the class exists.
+/// Returns the message that a requested class does not exist; `None` if the class exists.
 fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
@@ -97,8 +98,8 @@ fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // A condition that reads an unset value can't be evaluated. The default of the chart applies, with which pods of
-    // several nodes do not share the claim.
+    // A condition that reads an unset value can't be evaluated. Then the chart's default applies, and with the default,
+    // pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

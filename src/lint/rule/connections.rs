@@ -14,7 +14,7 @@ use osdpl_values::{Path, Values, get, leaves};
 const DEFAULT_LIMIT: u64 = 8192;
 /// The option in MariaDB's configuration that limits the connections.
 const OPTION: &str = "max_connections";
-/// The defaults of a pool in oslo.db (`oslo_db/options.py`).
+/// The defaults of oslo.db for the size of a connection pool (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
 /// Returns a finding if all pools together need more connections than the database accepts.
@@ -36,7 +36,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the maximum number of connections of each release.
+/// Returns the maximum number of database connections that each release may open.
 ///
 /// A pool counts as one connection if the values do not set its size.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
@@ -68,7 +68,7 @@ fn count_for(pool: &ConnectionPool, values: &Values) -> u64 {
     [workers.saturating_add(pool.other_processes), pool.pools, size].into_iter().fold(pods, u64::saturating_mul)
 }
 
-/// Returns the number after a word in a text.
+/// Returns the number that follows `word` in a text, such as 4 in `processes=4`.
 fn number_after(text: &str, word: &str) -> Option<u64> {
     let rest = text.split(word).nth(1)?;
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
@@ -132,7 +132,7 @@ mod tests {
         );
         assert_eq!(requested(json!({})), Some(3 * 4));
         let both = json!({"conf": {"workers": 9, "uwsgi": {"processes": 400}}});
-        assert_eq!(requested(both), Some(401 * 4), "the first path that is set wins");
+        assert_eq!(requested(both), Some(401 * 4), "uses the number of workers from the first path that is set");
     }
 
     #[test]

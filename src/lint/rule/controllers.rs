@@ -1,6 +1,6 @@
-//! Checks that each service has as many nodes as servers.
+//! Checks that the number of nodes for the servers of a release is at least the number of servers.
 //!
-//! With fewer nodes, some servers stay pending if the values require anti-affinity. If they do not, servers share a
+//! With fewer nodes, some servers stay pending if the values require anti-affinity. Otherwise several servers share a
 //! node.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,9 @@ use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get};
 
-/// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of their values).
+/// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
-/// The value of upstream's node labels.
+/// The value of the node labels by which upstream's charts select nodes.
 const ENABLED: &str = "enabled";
 /// The anti-affinity type that keeps a pod pending instead of sharing a node (`pod.affinity.anti.type` of the charts'
 /// values).
@@ -26,7 +26,7 @@ const ROLES_FIELD: &str = "spec.nodes.roles";
 /// The maximum number of servers that a message names.
 const SHOWN: usize = 3;
 
-/// The effect of having more servers than nodes.
+/// The effect if there are more servers than nodes for them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     /// No node has the label, so that no server starts.
@@ -43,11 +43,11 @@ enum Effect {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     count: usize,
-    /// Whether the number comes from the spec and not from the cluster.
+    /// Whether osdpl counted the nodes in the spec, and not in the cluster.
     is_from_spec: bool,
 }
 
-/// The servers that one number below `pod.replicas` of a release configures.
+/// The servers whose number is one of the values below `pod.replicas` of a release.
 struct Servers {
     field: String,
     label: (String, String),
@@ -60,7 +60,7 @@ struct Servers {
 /// Returns the labels whose nodes the operator must count to check a spec: the charts' node selectors, and the labels
 /// of roles.
 ///
-/// Pods that select nodes by another label are not checked.
+/// osdpl does not check pods that select nodes by another label.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
     let keys = catalog
         .cross_checks
@@ -79,8 +79,8 @@ type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
 ///
-/// Returns nothing if the number of nodes is not known. It is known if the nodes of the cluster were counted, or if the
-/// spec names each node of a role.
+/// Reports nothing if osdpl does not know the number of nodes. osdpl knows the number if it has counted the nodes of
+/// the cluster, or if the spec names each node of a role.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| servers_without_nodes(cloud, release, values)) {
@@ -138,7 +138,7 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
 
 /// Returns the servers that the number at `path` configures; `None` if they have enough nodes.
 ///
-/// `known` is the entry of these servers in the catalogue, if it has one.
+/// `known` is the entry of these servers in the catalogue; `None` if the catalogue has no such entry.
 fn servers(
     cloud: &Cloud<'_>,
     (release, values): (&str, &Values),
@@ -175,7 +175,8 @@ fn servers(
     Some(Servers { field, label, nodes, effect, description, count })
 }
 
-/// Returns the number of nodes with a label: as counted in the cluster, or as the spec names them one by one.
+/// Returns the number of nodes with a label: counted in the cluster or, without a cluster, the nodes that roles in the
+/// spec name.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });
@@ -192,7 +193,8 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     Some(Nodes { count: names.len(), is_from_spec: true })
 }
 
-/// Whether the values require that no two pods with this name in `pod.replicas` share a node.
+/// Whether the values require that no two pods share a node, for the pods whose number `pod.replicas` contains under
+/// `name`.
 fn is_required(values: &Values, name: &str) -> bool {
     let kinds: Path = ["pod", "affinity", "anti", "type"].into_iter().collect();
     let kinds = get(values, &kinds);

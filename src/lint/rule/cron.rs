@@ -1,4 +1,5 @@
-//! Checks schedules of `CronJobs`: the API server refuses an invalid one in the middle of an upgrade.
+//! Checks the schedules of `CronJobs`, because the API server would refuse an invalid schedule in the middle of an
+//! upgrade.
 
 use serde_json::Value;
 
@@ -6,9 +7,10 @@ use crate::cloud::Cloud;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
-/// The five fields of a schedule: name, lowest number, highest number, and words that stand for numbers.
+/// The five fields of a schedule: name, lowest number, highest number, and words that users may write instead of
+/// numbers.
 ///
-/// The limits and words are those of the standard parser of robfig/cron, which Kubernetes uses.
+/// The standard parser of robfig/cron, which Kubernetes uses, has the same limits and words.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
@@ -16,7 +18,7 @@ const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("month", 1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
     ("day of the week", 0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
-/// Names that stand for a whole schedule.
+/// Names that users may write instead of a schedule.
 const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /// Keys whose value is a schedule: `jobs.*.cron` of the charts, `schedule` of features.
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
@@ -29,7 +31,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
             Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
         })
         .collect();
-    // The schema's finding about a field of a feature replaces the finding here, because it says what is valid.
+    // The schema's finding about a field of a feature replaces the finding of this rule, because its message says what
+    // is valid.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
@@ -38,8 +41,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // Report a schedule that a feature sets in releases once, at the field of the feature. Report a schedule
-            // common to several releases once, too.
+            // If a feature sets the schedule of a release, report only the field of the feature. If several releases
+            // have the same schedule, report it once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
@@ -54,7 +57,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the message for a value that is not a schedule.
 ///
-/// Values below `conf` are not checked: they are settings of configuration files.
+/// The function does not check values below `conf`, because these values are settings of configuration files.
 fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = schedule_problem(text)?;
@@ -65,7 +68,7 @@ fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<Strin
     ))
 }
 
-/// Returns why a text is not a schedule.
+/// Returns why a text is not a schedule; `None` if it is a schedule.
 fn schedule_problem(text: &str) -> Option<String> {
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         return Some("the time zone of a CronJob belongs in its field timeZone".into());
@@ -84,7 +87,8 @@ fn schedule_problem(text: &str) -> Option<String> {
     parts.iter().zip(FIELDS).find_map(|(part, field)| part.split(',').find_map(|range| range_problem(range, field)))
 }
 
-/// Returns why a range such as `*`, `5`, `1-5`, `*/2` or `1-9/2` is not valid for this field.
+/// Returns why a range such as `*`, `5`, `1-5`, `*/2` or `1-9/2` is not valid for a field of [`FIELDS`]; `None` if it
+/// is valid.
 fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&str])) -> Option<String> {
     let (span, step) = range.split_once('/').map_or((range, None), |(span, step)| (span, Some(step)));
     if step.is_some_and(|step| step.parse::<u32>().map_or(true, |step| step == 0)) {

@@ -9,7 +9,7 @@ const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 /// Checks `spec.publicDomain`, except for its characters, which a CEL rule of the CRD checks.
 pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
-    // A CEL rule of the CRD already refuses other characters.
+    // A CEL rule of the CRD already refuses a domain with other characters.
     if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
 /// Whether the last label is a number, so that browsers treat the name as an IPv4 address (the URL standard, "ends in a
 /// number").
 ///
-/// Returns false for a complete IPv4 address: a CEL rule of the CRD refuses it.
+/// Returns false for a complete IPv4 address, because a CEL rule of the CRD refuses such a domain.
 fn ends_in_number(labels: &[&str]) -> bool {
     let is_number = |end: &&str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
     labels.last().is_some_and(is_number) && labels.join(".").parse::<std::net::Ipv4Addr>().is_err()

@@ -1,4 +1,4 @@
-//! Checks moves from one OpenStack release to another.
+//! Refuses moves from the deployed OpenStack release to another release.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ const FIELD: &str = "spec.openstackRelease";
 /// The maximum number of image tags that one warning names.
 const NAMED: usize = 5;
 
-/// Checks a spec whose OpenStack release differs from the deployed one.
+/// Refuses a spec whose OpenStack release differs from the deployed release, and warns about images that the spec pins.
 ///
-/// Every move is refused: databases can't be downgraded, and osdpl does not implement ordered upgrades yet.
+/// osdpl refuses every move: databases can't be downgraded, and osdpl does not implement ordered upgrades yet.
 pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let target = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(target).filter(|_| deployed != target) else { return Vec::new() };
@@ -44,7 +44,7 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
 
 /// Warns about images that the objects of `valuesFrom` pin while the OpenStack release moves.
 ///
-/// Objects whose content is not known are not checked.
+/// The function does not check an object whose content is not known.
 pub(crate) fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
@@ -67,7 +67,7 @@ pub(crate) fn pinned_in_values_from(
     };
     let found = sources.filter_map(|(field, source)| {
         let tags = outdated_tags(values_of(source)?, target)?;
-        Some(pinned_warning(field, &format!("the images of {tags} in it are"), (deployed, target)))
+        Some(pinned_warning(field, &format!("the images of {tags} in this object are"), (deployed, target)))
     });
     found.collect()
 }
@@ -175,11 +175,15 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].field(), "spec.services.front.releases.front.valuesFrom[2]");
         assert!(
-            found[0].message.starts_with("the images of front in it are pinned, so that they do not change"),
+            found[0].message.starts_with("the images of front in this object are pinned, so that they do not change"),
             "{found:?}"
         );
         assert_eq!(pinned_in_values_from("2026.1", &spec, &known), []);
         let own = BTreeMap::from([(key("pins"), values(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
-        assert_eq!(pinned_in_values_from("2025.2", &spec, &own), [], "the image is of the target release");
+        assert_eq!(
+            pinned_in_values_from("2025.2", &spec, &own),
+            [],
+            "an image of the target release causes no warning"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Checks numbers of pods: the API server refuses an invalid one in the middle of an upgrade.
+//! Checks numbers of pods, because the API server would refuse an invalid number in the middle of an upgrade.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Whether `other` reports the value that this finding already reports, so that it can be dropped.
+    /// Whether `other` can be dropped, because it reports the same value as this finding.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
@@ -53,8 +53,8 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
 
 /// Whether a value is a valid number of pods.
 ///
-/// Null is valid, because it removes the chart's default. A text is valid if it is a number, because charts render it
-/// as it is.
+/// Null is valid, because it removes the chart's default. A string that contains a whole number is valid, because
+/// charts render the string as it is.
 fn is_count(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -19,7 +19,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
         for (location, layer) in own.chain(of_nodes) {
-            // Report a key common to several charts once.
+            // If several charts lack the same key, report it once.
             let is_reported =
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
@@ -37,8 +37,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the finding about an unknown key.
 ///
-/// The field of the finding is that of the user's value. If an addition to the catalogue sets the value, it is the
-/// field of the spec that selects the addition.
+/// The finding names the field of the user's value. If an addition to the catalogue sets the value, the finding names
+/// the field of the spec that selects the addition.
 fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
     if let Some(addition) = location.addition() {
         return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.message));
@@ -74,6 +74,6 @@ mod tests {
         let found =
             desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
-        assert_eq!(SEARCHES.get() - before, 20, "one search for similar names per finding");
+        assert_eq!(SEARCHES.get() - before, 20, "searches similar names only once per finding");
     }
 }

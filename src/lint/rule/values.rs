@@ -1,5 +1,5 @@
-//! Checks the rules of `values/rules.yaml` between the final values of releases, and the number of servers that decide
-//! by majority.
+//! Checks the final values of releases against the rules in `values/rules.yaml`, and checks the number of servers that
+//! decide by majority.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +42,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // A condition that reads an unset value can't be evaluated, because the chart's default is not known here. Skip the
-    // rule.
+    // Skip a rule whose condition reads an unset value: the condition can't be evaluated, because the chart's default
+    // is not known here.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }
@@ -51,7 +51,7 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Findi
     Some(finding(cloud, name, &rule.path, (rule.level, &rule.message)))
 }
 
-/// Returns the finding for a value of a release, with the value itself unless it is secret.
+/// Returns the finding about a value of a release; its message contains the value unless the value is secret.
 fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Finding {
     let is_secret = cloud.is_secret(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));

@@ -1,4 +1,4 @@
-//! Responses of the validating webhook (`admission.k8s.io/v1` `AdmissionReview`).
+//! Computes the responses of the validating webhook (`admission.k8s.io/v1` `AdmissionReview`).
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,15 @@ use osdpl_core::finding::{CATALOGUE, Finding};
 /// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
 const MAX_WARNINGS: usize = 8;
 
-/// The name of the rule about values. An addition to the catalogue may correct the values that violate it, even if the
-/// spec does not name the addition.
+/// The name of the rule about values.
+///
+/// If values violate this rule, an addition to the catalogue may correct these values, even if the spec does not name
+/// the addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
 ///
-/// Returns `None` if the review is allowed without validation, or if the spec can't be parsed.
+/// Returns `None` if the webhook allows the request without validation, or if the spec can't be parsed.
 pub fn spec_to_check(review: &Value) -> Option<OpenStackDeploymentSpec> {
     let request = &review["request"];
     is_validated(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
@@ -38,14 +40,15 @@ fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
 }
 
 impl ReviewInput<'_> {
-    /// Returns the response to a review: errors refuse it with all findings, warnings allow it.
+    /// Returns the response to a review: it refuses an object with errors, and allows an object that has only warnings.
     ///
-    /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
-    /// does not change, is allowed: new rules of an operator must not lock existing clouds.
+    /// The API server has already checked the schema and the CEL rules. The response always allows an object that is
+    /// being deleted, or whose spec does not change, because new rules of an operator must not lock existing clouds.
     ///
     /// If the catalogue may lack additions (not `is_complete`), an error about an existing cloud becomes a warning if a
-    /// missing addition may be its cause. That may be so for every error about values. It may be so for errors of the
-    /// catalogue only if the spec contains a name that the catalogue lacks. These warnings come first.
+    /// missing addition may be its cause. A missing addition may cause every error about values. It may cause an error
+    /// of the catalogue only if the spec contains a name that the catalogue lacks. The response lists these warnings
+    /// first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);
@@ -170,7 +173,11 @@ mod tests {
         let lacking = json!({"openstackRelease": "2026.1", "presets": ["small", "edge"], "features": green});
         let downgraded = respond_with(&lacking, &existing, false);
         assert_eq!((&downgraded["allowed"], downgraded["warnings"].as_array().map(Vec::len)), (&json!(true), Some(2)));
-        assert_eq!(respond_with(&lacking, &json!({}), false)["allowed"], false, "a new object is refused");
+        assert_eq!(
+            respond_with(&lacking, &json!({}), false)["allowed"],
+            false,
+            "an incomplete catalogue does not allow a new object with errors"
+        );
     }
 
     #[test]

@@ -15,16 +15,16 @@ use osdpl_values::yaml::redact_literals;
 
 /// The fields of a spec that select releases. If one of them can't be parsed, no other field can be checked.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec that may be invalid without affecting findings about other fields.
+/// The fields of a spec on which findings about other fields do not depend.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
 /// The required field of a spec, without which no other field can be parsed.
 const RELEASE: &str = "openstackRelease";
 
-/// The fields of a spec that can be parsed.
+/// A spec without the fields that can't be parsed.
 pub(super) struct ValidFields {
-    /// The spec without the fields that can't be parsed.
+    /// The parsed fields of the spec; the other fields are unset.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether all findings about `spec` are correct, because only [`INDEPENDENT`] fields are left out.
+    /// Whether findings about `spec` are reliable: at most fields of [`INDEPENDENT`] could not be parsed.
     pub(super) is_complete: bool,
 }
 
@@ -74,8 +74,8 @@ impl Schemas {
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // Drops errors of CEL rules that only follow from a violation of the schema: rules that can't be evaluated, and
-        // rules about a field that a finding reports already.
+        // Drop errors of CEL rules that only follow from a violation of the schema: an error because a rule can't be
+        // evaluated, and an error about a field that another finding reports.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -87,8 +87,8 @@ impl Schemas {
 
     /// Returns the spec of an `OpenStackDeployment` without the fields that can't be parsed.
     ///
-    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema: findings
-    /// about the rest could follow from that, and would be misleading.
+    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema: other
+    /// fields may depend on such a field, and findings about them would be misleading.
     pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<ValidFields> {
         let mut object = object.clone();
         nulls::remove_nulls(&self.deployment, &mut object);
@@ -125,7 +125,7 @@ impl Schemas {
     }
 }
 
-/// Returns a finding if an object has no `apiVersion`, or another one than the CRDs define.
+/// Returns a finding if an object has no `apiVersion`, or an `apiVersion` that the CRDs do not define.
 fn check_version(kind: Kind, object: &Value) -> Option<Finding> {
     let version = &object["apiVersion"];
     let message = match version {
@@ -139,7 +139,7 @@ fn check_version(kind: Kind, object: &Value) -> Option<Finding> {
 /// Parses the spec of an `OpenStackDeployment`.
 ///
 /// # Errors
-/// If the spec does not have the types of its schema.
+/// If a field of the spec does not have the type that the schema requires.
 pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
     parse_spec(normalized_spec(object).into())
 }
@@ -163,7 +163,7 @@ pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     })
 }
 
-/// Returns the spec of an object with whole numbers such as 60.0 as integers; empty if the spec is not a map.
+/// Returns the spec of an object, in which whole numbers such as 60.0 are integers; empty if the spec is not a map.
 ///
 /// The API server accepts 60.0 where the schema has an integer (kube-openapi's `IsFloat64AJSONInteger`).
 fn normalized_spec(object: &Value) -> Map<String, Value> {
@@ -180,7 +180,8 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the fields of a spec that are parsed, and whether they are complete; `None` if nothing is parsed.
+    /// Returns the names of the fields that `parse_valid_fields` can parse, and `is_complete` of its result; `None` if
+    /// it has no result.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();
@@ -198,12 +199,20 @@ mod tests {
         let whole_number = json!({"openstackRelease": "2026.1", "nodes": {"rollout": {"pauseSeconds": 60.0}}});
         assert_eq!(parsed_fields(&whole_number), Some(complete(&["nodes", "openstackRelease"])));
         let null = json!({"openstackRelease": "2026.1", "services": {"front": null}});
-        assert_eq!(parsed_fields(&null), Some(complete(&["openstackRelease"])), "the API server drops nulls");
+        assert_eq!(
+            parsed_fields(&null),
+            Some(complete(&["openstackRelease"])),
+            "leaves out a field that is null, as the API server does"
+        );
         for field in [json!({"common": {"values": [1]}}), json!({"publicDomain": 5})] {
             let mut spec = json!({"openstackRelease": "2026.1"});
             spec.as_object_mut().unwrap().extend(field.as_object().unwrap().clone());
             let only_release = (vec![RELEASE.to_owned()], false);
-            assert_eq!(parsed_fields(&spec), Some(only_release), "findings about other fields may depend on {field}");
+            assert_eq!(
+                parsed_fields(&spec),
+                Some(only_release),
+                "is not complete without {field}, on which findings about other fields may depend"
+            );
         }
     }
 

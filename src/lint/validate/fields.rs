@@ -1,4 +1,4 @@
-//! Reports fields of a resource that the CRD does not know: the API server would refuse or drop them.
+//! Reports fields of a resource that the CRD does not know, because the API server would refuse or drop such fields.
 
 use serde_json::{Map, Value};
 
@@ -30,8 +30,8 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Adds a finding for each field in a value that the schema does not know. Maps whose fields the schema does not list
-/// are skipped.
+/// Adds a finding for each field in a value that the schema does not know. Skips maps whose fields the schema does not
+/// list.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -54,7 +54,7 @@ fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     }
 }
 
-/// The fields by which containers reference a Secret or `ConfigMap`, and the kind of each.
+/// The fields by which containers reference a Secret or `ConfigMap`, and the kind of the referenced object.
 const REFERENCES: [(&str, &str); 4] = [
     ("secretKeyRef", "Secret"),
     ("secretRef", "Secret"),
@@ -62,7 +62,7 @@ const REFERENCES: [(&str, &str); 4] = [
     ("configMapRef", "ConfigMap"),
 ];
 
-/// Returns the hint for a reference in the form that containers use, `secretKeyRef: {name: …}`.
+/// Returns the hint for a reference that the user wrote as in a container, `secretKeyRef: {name: …}`.
 ///
 /// osdpl's references have no such key: `name` is a field of the reference itself.
 fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
@@ -74,9 +74,10 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether `reported` explains why a required field is missing: the reference has the form that containers use.
+/// Whether the finding `reported` is about a reference that the user wrote as in a container, with the missing field
+/// inside.
 ///
-/// Then the finding about the missing field is superfluous.
+/// Then the finding `missing`, about a required field, is superfluous.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

@@ -1,5 +1,5 @@
-//! Classifies the objects of a document: resources to validate, objects that they reference, and objects that most
-//! likely are intended to be osdpl resources.
+//! Classifies the objects of a document: resources to validate, objects that resources reference, and objects that the
+//! user most likely meant as osdpl resources.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind as written in manifests.
+    /// Returns the name of the kind in manifests.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::OpenStackDeployment => "OpenStackDeployment",
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// Whether an object is a cloud, or most likely intended to be one (without an `apiVersion`).
+/// Whether an object is an `OpenStackDeployment`, with or without an `apiVersion`.
 pub fn is_deployment(object: &Value) -> bool {
     let may_be_ours = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
     may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
@@ -62,7 +62,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// Returns the finding for an object that is not an osdpl resource, but most likely intended to be one.
+/// Returns the finding about an object that the user most likely meant as an osdpl resource; `None` for other objects.
 pub fn likely_mistake(object: &Value) -> Option<Finding> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {
@@ -90,7 +90,7 @@ pub(super) fn is_source(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 
-/// Collects every text of a spec that may be the name of an object.
+/// Collects every string in a spec that may be the name of an object.
 pub(super) fn collect_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

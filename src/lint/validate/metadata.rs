@@ -8,7 +8,7 @@ use osdpl_core::catalog::{LABEL, did_you_mean};
 use osdpl_core::finding::Finding;
 use osdpl_values::yaml::redact_literals;
 
-/// The fields that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
+/// The fields of `metadata` that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
 const FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -49,10 +49,10 @@ pub(super) fn check(object: &Value) -> Vec<Finding> {
             Value::Object(entries) => {
                 let not_texts = entries.iter().filter(|(_, value)| !value.is_string());
                 found.extend(not_texts.map(|(key, _)| {
-                    violation(&field_path(&field, key), "must be a text; put the value in quotes, or remove the key")
+                    violation(&field_path(&field, key), "must be a string; put the value in quotes, or remove the key")
                 }));
             }
-            _ => found.push(violation(&field, "must be a map of texts; write key: value below it")),
+            _ => found.push(violation(&field, "must be a map of strings; write key: value below it")),
         }
     }
     found
@@ -66,7 +66,7 @@ fn name(name: &Value) -> Option<Finding> {
         Value::String(name) => format!(
             "{name:?} is not a valid name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
         ),
-        _ => "must be a text; put it in quotes, or choose another, such as cloud".to_owned(),
+        _ => "must be a string; put it in quotes, or choose another, such as cloud".to_owned(),
     };
     Some(violation("metadata.name", message))
 }
@@ -78,7 +78,7 @@ fn namespace(namespace: &Value) -> Option<Finding> {
         Value::String(name) => format!(
             "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; use an existing one, such as openstack"
         ),
-        _ => "must be a text; put it in quotes, or use another, such as openstack".to_owned(),
+        _ => "must be a string; put it in quotes, or use another, such as openstack".to_owned(),
     };
     Some(violation("metadata.namespace", message))
 }
@@ -103,7 +103,7 @@ pub(super) fn check_addition(object: &Value) -> Vec<Finding> {
     let not_texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
     let mut found: Vec<Finding> = not_texts
         .map(|(key, _)| {
-            violation(&field_path("data", key), "must be a text; write `|` after the key, and the file below it")
+            violation(&field_path("data", key), "must be a string; write `|` after the key, and the file below it")
         })
         .collect();
     if found.is_empty()

@@ -1,13 +1,15 @@
-//! Reports keys with a null that the API server drops or refuses. Most often the content of the key was commented out.
+//! Reports keys with a null that the API server drops or refuses.
+//!
+//! Most often the user has commented out the content of such a key.
 
 use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// Removes every null that the API server drops or refuses, and reports each.
+/// Removes every key with a null that the API server drops or refuses, and returns a finding for each.
 ///
-/// Nulls in free-form values stay, because helm reads them as "remove the chart's default". Nulls in lists stay,
+/// Nulls in free-form values stay, because helm reads such a null as "remove the chart's default". Nulls in lists stay,
 /// because the schema check reports them.
 pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Finding> {
     let mut found = Vec::new();

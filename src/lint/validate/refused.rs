@@ -28,7 +28,7 @@ impl Report {
 }
 
 /// Returns the field of the document that contains the ConfigMap named `source`, such as `ConfigMap openstack/edge`;
-/// `None` if the document does not contain it.
+/// `None` if the document does not contain the ConfigMap.
 ///
 /// The field is empty if the whole document is the ConfigMap.
 fn find_field(document: &Document, source: &str) -> Option<String> {
@@ -43,7 +43,7 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
     kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
-/// Splits the message about an addition into its problems. A problem may have several lines, which are joined.
+/// Splits the message about an addition into its problems. The function joins the lines of a problem.
 fn problems(message: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in message.lines() {
@@ -64,7 +64,7 @@ fn key(problem: &str) -> Option<(String, Option<u64>)> {
     Some((key.to_owned(), line))
 }
 
-/// Returns the line of the file at which `field` of the object at `parent` is.
+/// Returns the line of the file that contains `field` of the object at `parent`.
 ///
 /// If the value of the field is a block of text and `line_in_text` is given, returns the line of the file that contains
 /// this line of the text.
@@ -72,7 +72,8 @@ fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };
     let own = parsed.line(&format!("{parent}{dot}{field}"));
-    // A block of text (`key: |`) begins on the line below its key, so that its first line is at the key's line plus 1.
+    // A block of text (`key: |`) begins on the line below its key, so that the first line of the text is the key's line
+    // plus 1.
     let key_line = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
     let is_block = key_line.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
     own + line_in_text.filter(|_| is_block).unwrap_or_default() + document.before

@@ -1,4 +1,4 @@
-//! Builds the report of `osdpl validate` about files.
+//! Validates the documents in files, and builds the report of `osdpl validate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use osdpl_values::yaml;
 
 /// The report of `osdpl validate`.
 ///
-/// `-o json` prints it as it is, for programs of users: fields may be added, but never renamed or removed.
+/// `-o json` prints the report for programs of users. So fields may be added, but never renamed or removed.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -71,7 +71,7 @@ pub fn report(
     report
 }
 
-/// Returns the objects of a document, each with its field in the document; none if the document is not YAML.
+/// Returns the objects of a document, each with its field in the document; no object if the document is not YAML.
 fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
         Content::Object(parsed) => kinds::objects(&parsed.value),
@@ -92,7 +92,8 @@ fn referenced_names(input: &ReviewInput) -> BTreeSet<String> {
     names
 }
 
-/// Returns the finding for a document that is not YAML: only a warning in a folder, which may contain templates.
+/// Returns the finding for a document that is not YAML. In a folder it is only a warning, because a folder may contain
+/// templates.
 fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
     let problem = &error.message;
     if document.is_ours || document.is_named {
@@ -117,16 +118,18 @@ pub struct Argument<'a> {
 }
 
 impl Report {
-    /// Adds a finding for each unreadable file of an argument, and one if the argument contains no osdpl resource.
+    /// Adds a finding for each unreadable file of an argument, and a finding if the argument contains no osdpl
+    /// resource.
     ///
-    /// A file with only Secrets and `ConfigMap`s is fine if another file contains a resource, which can reference them.
+    /// A file with only Secrets and `ConfigMap`s causes no finding if another argument contains a resource, which can
+    /// reference them.
     pub fn check_argument(&mut self, argument: &Argument<'_>) {
         for (file, reason) in argument.unread {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // The report already contains an error about invalid YAML if the file itself is an argument, or looks like an
-        // osdpl resource.
+        // The report already contains an error about invalid YAML if the user named the file as an argument, or if the
+        // document looks like an osdpl resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
@@ -140,7 +143,7 @@ impl Report {
         self.sort_and_count();
     }
 
-    /// Sorts and deduplicates the findings, and counts them.
+    /// Sorts the findings, removes duplicates, and counts errors and warnings.
     pub(super) fn sort_and_count(&mut self) {
         self.findings.sort_by(|one, other| order(one).cmp(&order(other)));
         self.findings.dedup();
@@ -149,7 +152,7 @@ impl Report {
     }
 }
 
-/// The order of findings: by file, line, level and rule.
+/// Returns the key by which the report sorts findings: file, line, level and rule.
 fn order(finding: &Finding) -> (&str, u64, &str, &str, &Finding) {
     (finding.file(), finding.line(), finding.level.as_str(), finding.rule, finding)
 }
@@ -159,7 +162,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
         (true, true) => "there is no .yaml, .yml or .json file with content".to_owned(),
         _ => describe_kinds(values),
     };
-    // Secrets and ConfigMaps are validated only together with a cloud that references them.
+    // osdpl validates Secrets and ConfigMaps only together with a resource that references them.
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let resource = if are_sources { "the resource in addition to this one" } else { "your resource" };
     format!(
@@ -217,7 +220,7 @@ impl Location<'_> {
         report.findings.push(with_line(self.document, self.line(finding.field()), resource, finding));
     }
 
-    /// Reports a resource that is already defined in the same file.
+    /// Reports a resource with the same kind, namespace and name as an earlier resource in the same file.
     fn check_duplicate(&self, object: &Value, known: &mut BTreeMap<String, u64>, report: &mut Report) {
         let Some(kind) = Kind::of(object).filter(|_| object["metadata"]["name"].is_string()) else { return };
         let name = describe_resource(kind, object);
@@ -231,7 +234,8 @@ impl Location<'_> {
     }
 
     fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
-        // An `OpenStackDeployment` without an `apiVersion` is validated, too. The missing field is one of its findings.
+        // Validate an `OpenStackDeployment` without an `apiVersion`, too. One of the findings reports the missing
+        // field.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);
@@ -248,13 +252,14 @@ impl Location<'_> {
         }
     }
 
-    /// Reports an object that is not an osdpl resource.
+    /// Adds findings or a note about an object that is not an osdpl resource.
     fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let found: Vec<Finding> =
             kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
-        // An object that an osdpl resource references needs no note, because it is checked together with the resource.
+        // An object that an osdpl resource references needs no note, because osdpl checks the object together with the
+        // resource.
         let is_used =
             kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if found.is_empty() && !is_used {
@@ -273,7 +278,7 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-/// Adds the line of a document to a finding.
+/// Adds the file, the line and the name of the resource to a finding.
 fn with_line(document: &Document, line: u64, resource: &str, finding: Finding) -> Finding {
     finding.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
 }

@@ -1,4 +1,4 @@
-//! Validates one resource completely.
+//! Validates one resource: the schema and the CEL rules of the CRD, the catalogue, and the rules.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -12,18 +12,19 @@ use osdpl_core::desired;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// Everything that the validation of an object needs besides the object.
+/// The data with which osdpl validates an object.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
     /// The schemas of the CRDs, completed with the features of the catalogue.
     pub schemas: &'a Schemas,
-    /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
+    /// The objects that are applied together with the resource, such as Secrets and `ConfigMap`s that the resource
+    /// references.
     pub manifests: &'a [Value],
-    /// The cluster, as far as it is known.
+    /// The known properties of the cluster, which rules use; empty if there is no cluster.
     pub cluster_info: &'a ClusterInfo,
-    /// The current time; without it the expiry of certificates is not checked.
+    /// The current time; without it, osdpl does not check the expiry of certificates.
     pub now: Option<Timestamp>,
 }
 
@@ -31,8 +32,8 @@ impl ReviewInput<'_> {
     /// Validates one object offline, only from its content and the manifests.
     ///
     /// For a cloud whose spec can be parsed, returns the evaluation, too. An invalid field prevents the evaluation,
-    /// unless findings about other fields do not depend on it. Without the evaluation, only the names in the spec are
-    /// checked.
+    /// unless findings about other fields do not depend on it. Without the evaluation, osdpl checks only the names in
+    /// the spec.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -66,7 +67,7 @@ impl ReviewInput<'_> {
         (found, evaluation)
     }
 
-    /// Returns the Secrets of certificates that an object of this kind uses.
+    /// Returns the names of the Secrets with certificates that a resource uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
         let valid = self.parse_spec(kind, object);
         let certificates = valid.map(|valid| self.input(object, &valid.spec).select().certificates);
@@ -101,7 +102,7 @@ impl ReviewInput<'_> {
 
 /// Whether a finding is the error of the CEL rule about the format of `spec.openstackRelease`.
 ///
-/// The catalogue's error about this field replaces it, because that one lists the available releases.
+/// The catalogue's error about this field replaces such a finding, because it lists the available OpenStack releases.
 fn is_release(finding: &Finding) -> bool {
     finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }

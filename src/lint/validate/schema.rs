@@ -1,5 +1,5 @@
 //! Checks resources against the schema of the CRD offline, as the API server does (k8s.io/apiextensions-apiserver
-//! `pkg/apiserver/validation`, kube-openapi `pkg/validation`), with messages of its own.
+//! `pkg/apiserver/validation`, kube-openapi `pkg/validation`), but with osdpl's own messages.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // The finding about a text of the wrong format is enough: do not report its length as well.
+        // The finding about the wrong format of a string is enough: do not also report its length.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };

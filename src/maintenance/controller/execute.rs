@@ -21,7 +21,7 @@ pub(super) enum ExecuteError {
 }
 
 impl MaintenanceController {
-    /// Executes an action. Stores the instances that Nova refuses to migrate in `refused_migrations`.
+    /// Executes an action, and adds the instances that Nova refuses to migrate to `refused_migrations`.
     pub(super) async fn execute(
         &self,
         maintenance: &NodeMaintenance,
@@ -38,8 +38,8 @@ impl MaintenanceController {
             Action::Migrate(ids) => {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
-                        // With these codes Nova refuses the migration of this instance. Any other error fails the
-                        // action, which the controller tries again: Nova may just be starting.
+                        // With these codes Nova refuses the migration of this instance. After any other error, the
+                        // action fails and the controller retries it, because Nova may just be starting.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
@@ -76,8 +76,8 @@ impl MaintenanceController {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-        // Someone else has cordoned the node since the decision. Without our annotation on the node, this maintenance
-        // will not uncordon it.
+        // Someone else has cordoned the node since the decision. Do not add osdpl's annotation, so that this
+        // maintenance will not uncordon the node.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

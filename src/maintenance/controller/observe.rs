@@ -1,4 +1,4 @@
-//! Reads what a maintenance is decided from: the node, its pods, their budgets, Nova and Neutron.
+//! Reads the data for the decision about a maintenance: the node, its pods, their disruption budgets, Nova and Neutron.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance
 /// Upstream's label on all pods of a release.
 const RELEASE_GROUP: &str = "release_group";
 
-/// Returns what a maintenance needs to know about a node.
+/// Returns the properties of a node that the decision about a maintenance uses.
 pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> ObservedNode {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
@@ -40,7 +40,7 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Returns the name of the pod's controller if it is of this kind.
+/// Returns the name of the object that controls the pod, if that object is of this kind.
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (controller.kind == kind).then_some(controller.name.as_str())
@@ -51,18 +51,20 @@ fn component(pod: &Pod) -> Option<Component> {
     Some(Component { application: label("application")?, component: label("component")? })
 }
 
-/// Whether `kubectl drain` evicts the pod. It does not evict pods of DaemonSets, static pods, and pods that finished or
-/// are being deleted.
+/// Whether `kubectl drain` evicts the pod. kubectl does not evict pods of DaemonSets, static pods, and pods that
+/// finished or are being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
     !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl MaintenanceController {
-    /// Completes the observed state for the decision. On entry, `observed` contains only the node and the refused
-    /// migrations.
+    /// Completes the observed state for the decision.
     ///
-    /// `snapshot` contains the rest of what the decision needs; its own observed state is empty and unused.
+    /// On entry, `observed` contains only the node and the refused migrations.
+    ///
+    /// `snapshot` contains the other data for the decision. The function does not use the observed state in `snapshot`,
+    /// which is empty.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -137,7 +139,7 @@ impl MaintenanceController {
         self.operator.node_selectors(hosts).iter().any(selects)
     }
 
-    /// Queries Nova and Neutron about the node, as far as the drain or the return of the node needs it.
+    /// Queries Nova and Neutron for the data about the node that its drain or its return requires.
     async fn query_host(
         &self,
         access: &Access,
@@ -161,8 +163,8 @@ impl MaintenanceController {
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // An instance that arrives after this query is found by the second query of the empty host, see
-                // `ObservedState::confirmation_delay`.
+                // The second query of the empty host, after `ObservedState::confirmation_delay`, finds instances that
+                // arrive after this query.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -189,7 +191,8 @@ impl MaintenanceController {
         Ok(incoming)
     }
 
-    /// Returns all maintenances in `all` except `own`.
+    /// Returns the maintenances in `all` except `own`, each with the properties on which the decision about `own`
+    /// depends.
     fn others(
         &self,
         own: &NodeMaintenance,
@@ -204,8 +207,8 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // The node of a started maintenance still counts for its roles after it was deleted or lost its labels. The
-            // status has stored these roles.
+            // The node of a started maintenance counts for the limits of its roles even after the node was deleted or
+            // has lost its labels. The status contains these roles.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {
@@ -258,7 +261,7 @@ impl MaintenanceController {
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
             own.first()?;
             // While the status of a budget is older than its spec, the eviction API refuses every eviction, whatever
-            // that status says.
+            // the status says.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

@@ -1,4 +1,5 @@
-//! Checks before a node is returned: whether the node, its DaemonSet pods, nova-compute and the Neutron agents are up.
+//! Checks whether the node, its DaemonSet pods, nova-compute and the Neutron agents are up, before a maintenance
+//! returns the node.
 
 use k8s_openapi::jiff::civil::DateTime;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -8,8 +9,7 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and its agents before its status reports that a person is
-/// needed.
+/// How long a maintenance waits for the node, its pods and its agents before its status reports that a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Decides whether the maintenance must still wait until the node, its DaemonSet pods, nova-compute and the Neutron
@@ -26,11 +26,11 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     let host = match &snapshot.observed.compute {
         Compute::Unknown(why) if snapshot.may_have_disabled() => return wait_for_nova(snapshot, why),
         Compute::None | Compute::Unknown(_) => None,
-        // The compute service is enabled, by us or by a person: nothing is left to wait for.
+        // osdpl or a person has already enabled the compute service, so the maintenance waits for nothing.
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
-        // Someone else disabled the compute service. We do not enable it, so the maintenance does not wait for its
+        // Someone else disabled the compute service. osdpl will not enable it, so the maintenance does not wait for its
         // reports.
         Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
         Compute::Known(host) => Some(host),
@@ -53,8 +53,8 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
 
 /// Decides whether the maintenance must still wait until Nova and Neutron report the host as up.
 ///
-/// The reports must be newer than the start of this step, because Nova and Neutron notice only after a minute that a
-/// host is silent.
+/// Only reports count that are newer than the start of this step, because Nova and Neutron notice only after a minute
+/// that a host is silent.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
@@ -104,7 +104,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Returns the result of a step that waits; after [`BLOCKED_AFTER`] it states that a person is needed.
+/// Returns the result of a step that waits; after [`BLOCKED_AFTER`], the result states that a person must act.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);

@@ -43,10 +43,11 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns the time until which a node that is ready to drain needs no new decision; `None` if it needs one now.
+/// Returns the time until which a node that is ready to drain needs no new decision; `None` if a new decision is
+/// necessary now.
 ///
-/// The node needs no new decision for a minute after each query of Nova. It needs none while Nova is unreachable
-/// either: it stays ready to drain.
+/// No new decision is necessary for a minute after each query of Nova. While Nova is unreachable, no new decision is
+/// necessary either, and the node stays ready to drain.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -75,8 +76,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, the maintenance disables it a second time. The list of
-                // agents stays as it was before the first time.
+                // If someone has enabled the service again, the maintenance disables it a second time. Then keep the
+                // list of agents that were alive before the first time.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -99,7 +100,7 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     }
 }
 
-/// Counts the instances on the host. Their total is the highest number since the maintenance began.
+/// Counts the instances on the host for the status; the total is the highest number since the maintenance began.
 fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
     let before = snapshot.status.instances.as_ref();
@@ -146,8 +147,8 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
 
 /// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive: one whose migration began before the compute service was disabled, or a new one that
-/// the scheduler had already placed on the host. Nova lists a new instance on its host only after nova-compute has
+/// An instance may still arrive, if its migration began before the compute service was disabled, or if it is new and
+/// the scheduler had already placed it on the host. Nova lists a new instance on its host only after nova-compute has
 /// claimed it.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
@@ -212,15 +213,15 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     StepResult::Act(Action::Migrate(steps.to_migrate), message)
 }
 
-/// Formats the count: `1 instance is`, `3 instances are`.
+/// Formats a number of instances with the right form of a verb: `1 instance is`, `3 instances are`.
 fn format_count(count: usize, one: &str, several: &str) -> String {
     if count == 1 { format!("1 instance {one}") } else { format!("{count} instances {several}") }
 }
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // Once a node was ready to drain, no obstacle makes it wait again: someone may have begun to drain it, and the
-        // obstacle may exist only because pods were evicted from this node.
+        // If the node was ready to drain before, no obstacle makes the maintenance wait again: someone may have begun
+        // to drain the node, and the obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

@@ -1,13 +1,13 @@
-//! Checks whether a node's pods may be evicted: quorums and disruption budgets.
+//! Checks whether quorums and disruption budgets permit the eviction of a node's pods.
 
 use std::collections::BTreeSet;
 
 /// A `StatefulSet` with a quorum and a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Members {
-    /// The StatefulSet as `namespace/name`.
+    /// The namespace and name of the `StatefulSet`, as `namespace/name`.
     pub set: String,
-    /// The desired number of pods.
+    /// The desired number of pods of the `StatefulSet`.
     pub replicas: i32,
     /// The node of each pod, and whether the pod is ready.
     pub pods: Vec<(String, bool)>,
@@ -16,7 +16,7 @@ pub(crate) struct Members {
 /// A `PodDisruptionBudget` that selects a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Budget {
-    /// The budget as `namespace/name`.
+    /// The namespace and name of the `PodDisruptionBudget`, as `namespace/name`.
     pub name: String,
     /// The number of evictions that the budget currently allows.
     pub allowed: i32,
@@ -24,14 +24,15 @@ pub(crate) struct Budget {
     pub healthy: i32,
     /// The required number of healthy pods.
     pub wanted: i32,
-    /// Whether one of the budget's pods on the node is ready. The eviction API applies other rules to unready pods.
+    /// Whether at least one pod that the budget selects on the node is ready. The eviction API applies other rules to
+    /// unready pods.
     pub ready: bool,
     /// Whether unready pods may always be evicted (`unhealthyPodEvictionPolicy: AlwaysAllow`).
     pub always: bool,
 }
 
 impl Budget {
-    /// Whether the eviction API would refuse to evict one of the budget's pods on the node.
+    /// Whether the eviction API would refuse to evict a pod that the budget selects on the node.
     ///
     /// With the default policy `IfHealthyBudget` an unready pod may be evicted if enough pods are healthy.
     fn refuses(&self) -> bool {
@@ -42,7 +43,7 @@ impl Budget {
 
 /// Returns the reasons why the pods of a node must not be evicted, one line each.
 ///
-/// Pods on the nodes in `away`, which are in maintenance too, do not count as available.
+/// `away` contains the nodes of other maintenances. The pods on these nodes do not count as available.
 pub(crate) fn eviction_obstacles(
     node: &str,
     away: &BTreeSet<String>,
@@ -88,7 +89,10 @@ mod tests {
         assert!(!refused(&all, &[]));
         assert!(refused(&all, &["n2"]));
         assert!(refused(&[("n1", true), ("n2", true), ("n3", false)], &[]));
-        assert!(!refused(&[("n1", false), ("n2", true), ("n3", true)], &[]), "the evicted pod is not ready anyway");
+        assert!(
+            !refused(&[("n1", false), ("n2", true), ("n3", true)], &[]),
+            "the eviction of an unready pod keeps the quorum"
+        );
         let budget =
             |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2, ready: true, always: false };
         let none = BTreeSet::new();
@@ -106,8 +110,8 @@ mod tests {
             let budget = Budget { name: "o/db".into(), allowed: 0, healthy, wanted: 2, ready, always };
             !eviction_obstacles("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
         };
-        assert!(refused(2, true, true), "the policy does not apply to ready pods");
-        assert!(!refused(2, false, false), "the unready pod is the evicted one");
+        assert!(refused(2, true, true), "refuses to evict a ready pod, whatever the policy");
+        assert!(!refused(2, false, false), "permits the eviction of an unready pod if enough pods are healthy");
         assert!(refused(1, false, false));
         assert!(!refused(1, false, true));
         let uncounted = Budget { name: "o/db".into(), allowed: 0, healthy: 0, wanted: 0, ready: false, always: false };

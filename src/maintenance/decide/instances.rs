@@ -1,11 +1,12 @@
-//! Groups the instances on a node: which to migrate now, which wait, and which cannot be migrated.
+//! Groups the instances on a node: instances to migrate now, instances that wait, and instances that cannot be
+//! migrated.
 
 use osdpl_core::api::FailedInstance;
 use osdpl_core::openstack::nova::{Migration, Server};
 
 use super::{Host, Snapshot};
 
-/// The number of parallel migrations if `spec.parallelMigrations` is unset.
+/// The maximum number of parallel migrations if `spec.parallelMigrations` is unset.
 const PARALLEL: u32 = 2;
 
 /// The maximum number of instances that the status lists as not migratable.
@@ -28,16 +29,17 @@ pub(super) struct InstanceSteps {
 
 /// Groups the instances on a node by what the maintenance does with them next.
 ///
-/// Failed migrations with an id up to `after` are ignored: they ended before this maintenance or before a retry.
+/// The function ignores failed migrations with an id up to `after`, because they ended before this maintenance or
+/// before a retry.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        // The status and the task of the instance show whether it is migrating: Nova sets the task before it responds
-        // to a request for a migration. A record of a running migration does not show it, because a nova-compute that
-        // crashes leaves such records behind.
+        // Use only the status and the task of the instance to find out whether it is migrating: Nova sets the task
+        // before it responds to a request for a migration. Do not use records of running migrations, because a
+        // nova-compute that crashes leaves such records behind.
         if server.status == "MIGRATING" || task == Some("migrating") {
             steps.moving += 1;
         } else if let Some(task) = task {
@@ -57,7 +59,7 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
     steps
 }
 
-/// Returns why an instance cannot be live-migrated, and what to do; `None` if it can.
+/// Returns why an instance cannot be live-migrated, and what to do; `None` if it can be live-migrated.
 fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
     let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);
     if let Some(message) = snapshot.observed.refused_migrations.get(&server.id) {

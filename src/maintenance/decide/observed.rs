@@ -1,4 +1,4 @@
-//! The observed state from which the controller decides the next action of a maintenance.
+//! Defines the observed state that the decision about a maintenance uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use osdpl_core::observed::Labels;
 use osdpl_core::openstack::{neutron, nova};
 
-/// The observed state of a maintenance: its node, the node's pods and compute host, and the other maintenances.
+/// The state that the controller observes for a maintenance: the node, the node's pods and compute host, and the other
+/// maintenances.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedState {
     /// The node; `None` if it does not exist.
@@ -17,7 +18,7 @@ pub(crate) struct ObservedState {
     pub eviction_obstacles: Vec<String>,
     /// The DaemonSet pods of upstream's charts on the node that are not ready, each as `namespace/name`.
     pub unready_pods: Vec<String>,
-    /// The other NodeMaintenances.
+    /// The NodeMaintenance resources other than the maintenance to decide about.
     pub others: Vec<OtherMaintenance>,
     /// Whether the operator cannot list the nodes, so that the roles of the other maintenances' nodes are unknown.
     pub nodes_unknown: bool,
@@ -27,12 +28,12 @@ pub(crate) struct ObservedState {
     pub refused_migrations: BTreeMap<String, String>,
 }
 
-/// The observed state of a node.
+/// The properties of a node that the decision about a maintenance uses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ObservedNode {
     /// Whether the node is cordoned.
     pub cordoned: bool,
-    /// The name of the maintenance that cordoned the node, from our annotation.
+    /// The name of the maintenance that cordoned the node, from osdpl's annotation on the node.
     pub cordoned_by: Option<String>,
     /// Whether the node's condition `Ready` is true.
     pub ready: bool,
@@ -58,8 +59,8 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the state of a node without a host in Nova's list of services: `None`, or `Unknown` if the node should
-    /// have one.
+    /// Returns the state of a node that has no host in Nova's list of services: [`Compute::None`], or
+    /// [`Compute::Unknown`] if Nova should list a host.
     ///
     /// `is_compute` states whether the node is a compute node according to the cluster or an earlier report of Nova.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
@@ -69,7 +70,7 @@ impl Compute {
         let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
         let more = if services.len() > NAMED { ", …" } else { "" };
         Self::Unknown(format!(
-            "nova has none or several nova-compute services for node {node}, although one should run there; its hosts are: {}{more} (a host must have the node's name, or only its first label)",
+            "nova has none or several nova-compute services for node {node}, although one should run there; its hosts are: {}{more} (the name of a host must be the node's name or its first label)",
             if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") }
         ))
     }
@@ -84,23 +85,23 @@ pub(crate) struct Host {
     pub servers: Vec<nova::Server>,
     /// The names of the instances that are migrating to the host.
     pub incoming: Vec<String>,
-    /// The live migrations away from the host, including past ones.
+    /// The live migrations away from the host, including past migrations.
     pub migrations: Vec<nova::Migration>,
     /// The Neutron agents of the host.
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance, for which this one may have to wait.
+/// Another NodeMaintenance, for which the maintenance to decide about may have to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
-    /// The name of the resource.
+    /// The name of the other NodeMaintenance.
     pub name: String,
-    /// The name of its node.
+    /// The name of the node of the other maintenance.
     pub node: String,
-    /// The roles of its node.
+    /// The roles of the node of the other maintenance.
     pub roles: BTreeSet<String>,
     /// Whether the other maintenance has started.
     pub started: bool,
-    /// Whether the other maintenance waits to start and precedes this one, because it is older.
+    /// Whether the other maintenance has not started yet, but must start first because it is older.
     pub takes_precedence: bool,
 }

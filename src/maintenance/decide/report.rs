@@ -29,7 +29,7 @@ pub(super) struct Progress<'a> {
     /// The message of the status once all steps are done.
     pub(super) final_message: String,
     requeue: Option<RequeueDelay>,
-    /// The message of the current step: its action, or its reason to wait.
+    /// The message of the current step, which says what the step does or why it waits.
     message: Option<String>,
     /// Whether the maintenance can't continue until a person acts.
     blocked: bool,
@@ -55,16 +55,16 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Begins the progress of a maintenance that returns its node, with the steps that prepared the node.
+    /// Creates the progress of a maintenance that returns its node; it begins with the steps that prepared the node.
     ///
-    /// Steps that were not finished are recorded as skipped.
+    /// Unfinished steps become skipped steps.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // The compute service may be disabled although the status does not say so yet, for example because Nova
-                // became unreachable.
+                // Record the step as done: the maintenance may have disabled the compute service although the status
+                // does not say so, for example because Nova became unreachable.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())
                 }
@@ -78,15 +78,15 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Records the result of a step. Returns whether it is the current step, which acts or waits.
+    /// Records the result of a step; returns whether this step is the current step, which acts or waits.
     pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
         let (state, message, requeue) = match result {
             StepResult::Done(message) => (StepState::Done, message, None),
             StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
             StepResult::Skipped(message) => (StepState::Skipped, message, None),
             StepResult::Act(action, message) => {
-                // A migration takes time after the request, so the next pass must check it. All other actions are
-                // complete at once.
+                // A migration takes time after the request, so the next pass must check the migration. Every other
+                // action is complete at once.
                 let continues = matches!(action, Action::Migrate(_));
                 self.action = Some(action);
                 (StepState::Active, message, continues.then_some(RequeueDelay::Soon))
@@ -132,7 +132,7 @@ pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
     snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Builds the decision from the results of the steps.
+/// Returns the decision that follows from the results of the steps.
 pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
         DRAIN_STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();

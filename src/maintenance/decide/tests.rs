@@ -10,7 +10,7 @@ mod return_checks;
 
 const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// A maintenance of node `n1` that has started.
+/// The maintenance `m` of node `n1`, which has started, with all data for decisions.
 struct Fixture {
     spec: NodeMaintenanceSpec,
     status: NodeMaintenanceStatus,
@@ -39,7 +39,7 @@ fn fixture() -> Fixture {
     }
 }
 
-/// A node that this maintenance has cordoned.
+/// Returns a node that the maintenance `m` has cordoned.
 fn cordoned_node() -> ObservedNode {
     ObservedNode { cordoned: true, cordoned_by: Some("m".into()), ready: true, ..ObservedNode::default() }
 }
@@ -103,7 +103,7 @@ impl Fixture {
         });
     }
 
-    /// Makes the next decision and stores its status for the decision after that.
+    /// Makes a decision, and stores its status for the next decision.
     fn step(&mut self) -> Decision {
         let decision = self.decide();
         self.status = decision.status.clone();
@@ -129,7 +129,7 @@ fn executes_steps_according_to_observed_state() {
     assert_eq!((moving.action, moving.requeue), (None, Some(RequeueDelay::Soon)));
     assert_eq!(moving.status.phase, Some(MaintenancePhase::Emptying));
     fixture.host().servers.clear();
-    assert_eq!(fixture.step().action, None, "one query of nova does not confirm that the host is empty");
+    assert_eq!(fixture.step().action, None, "waits for a second query of Nova to confirm that the host is empty");
     assert_eq!(fixture.step().action, Some(Action::Cordon));
     fixture.observed.node = Some(cordoned_node());
     let ready = fixture.step();
@@ -184,7 +184,7 @@ fn waits_for_window_other_maintenance_and_limit() {
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, true)]),
         waiting,
-        "the other maintenance takes precedence"
+        "waits for an older maintenance that has not started"
     );
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, false)]),

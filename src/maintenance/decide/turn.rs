@@ -1,4 +1,4 @@
-//! Decides whether a maintenance may start: windows, limits by role, and precedence.
+//! Decides whether a maintenance may start, from its window, the limits of roles, and the other maintenances.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -9,23 +9,23 @@ use osdpl_core::maintenance::NO_CLOUD;
 /// The message of a maintenance while the operator has not read the cloud's settings for maintenance.
 pub(crate) const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
 
-/// Returns the time at which the window of a maintenance begins; `None` if the spec sets none.
+/// Returns the time at which the window of a maintenance begins; `None` if the spec sets no begin.
 pub(super) fn window_start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.start.as_ref()?.parse().ok()
 }
 
 /// Returns the time at which the window of a maintenance ends, and by which the node must be ready to drain; `None` if
-/// the spec sets none.
+/// the spec sets no end.
 pub(super) fn window_end(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.end.as_ref()?.parse().ok()
 }
 
-/// Whether a maintenance may start at this time, as far as its window decides.
+/// Whether the window of a maintenance is open at the time `now`; a maintenance without a window is always open.
 pub(crate) fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
     window_start(spec).is_none_or(|start| start <= now) && window_end(spec).is_none_or(|end| end > now)
 }
 
-/// Decides whether the maintenance starts now or must wait, and for what.
+/// Decides whether the maintenance starts now, or for what it must wait.
 pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     if snapshot.started {
         return StepResult::Done(String::new());

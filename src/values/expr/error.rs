@@ -1,4 +1,4 @@
-//! Errors of CEL expressions.
+//! Defines the errors of CEL expressions.
 
 /// Why an expression can't be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum Error {
     Evaluation {
         /// The expression as written.
         expression: String,
-        /// The reason, without values, because they may be secrets.
+        /// The reason, without the values of variables, which may be secrets.
         problem: String,
     },
     /// The expression reads a Secret that is not available.
@@ -53,7 +53,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the expression or text that is wrong, as written.
+    /// Returns the expression or text with the error, as written.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }

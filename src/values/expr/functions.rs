@@ -1,4 +1,4 @@
-//! The functions of expressions that CEL itself does not have.
+//! Defines the functions of expressions that CEL itself does not have.
 //!
 //! | call | result |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
 //!
-//! CEL lists the entries of a map in no fixed order, so a list that an expression makes from a map may change its
-//! order, and that restarts pods. Therefore take lists from the spec, and make maps of them with `keyed`.
+//! CEL lists the entries of a map in no fixed order. If an expression makes a list from a map, the order of the list
+//! may change, which restarts pods. Therefore take lists from the spec, and make maps from the lists with `keyed`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use super::{network, numbers};
 /// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
 
-/// The texts from Secrets, by the name of the Secret and the key in it.
+/// The texts from Secrets, by the name of the Secret and the key in the Secret.
 pub type Secrets = BTreeMap<(String, String), String>;
 
 /// Adds the functions to a context of the CEL interpreter.
@@ -57,7 +57,9 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
-/// Returns the name of the variable that contains a text from a Secret. No expression can contain such a name.
+/// Returns the name of the variable that contains a text from a Secret.
+///
+/// No expression can use such a name, because it is not a valid name in CEL.
 pub(super) fn secret_variable(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
@@ -135,7 +137,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// Returns a text from a Secret. If it is missing, the error contains the Secret's name and the key.
+/// Returns a text from a Secret; if the text is missing, the error contains the Secret's name and the key.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 /// Converts JSON to a CEL value.
 ///
-/// Whole numbers become CEL's `int`, or `uint` if they are too large, so that CEL finds them equal to its own whole
-/// numbers.
+/// Whole numbers become CEL's `int`, or `uint` if they are too large for `int`. So they equal the whole numbers that an
+/// expression contains.
 pub(super) fn from_json(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -24,7 +24,7 @@ pub(super) fn from_json(value: &Value) -> cel::Value {
     }
 }
 
-/// Converts a value of CEL to JSON; `None` if JSON has no such type.
+/// Converts a value of CEL to JSON; `None` if JSON has no type for the value.
 pub(super) fn to_json(value: cel::Value) -> Option<Value> {
     Some(match value {
         cel::Value::Null => Value::Null,

@@ -1,12 +1,14 @@
-//! IP addresses and networks in text form.
+//! Parses and compares IP addresses and networks in text form.
 
 use std::net::IpAddr;
 
 pub use ipnet::IpNet;
 
-/// Parses an address with a prefix length. The address need not be the network's first one: `10.0.0.7/24` is valid.
+/// Parses a network: an address with a prefix length.
 ///
-/// The address is parsed by the standard library: `IpNet` would accept `010.0.0.0/8`, which Kubernetes rejects.
+/// The address need not be the first address of the network: `10.0.0.7/24` is valid.
+///
+/// The standard library parses the address, because `IpNet` would accept `010.0.0.0/8`, which Kubernetes rejects.
 pub fn parse(text: &str) -> Option<IpNet> {
     let (address, prefix) = text.split_once('/')?;
     IpNet::new(address.parse().ok()?, prefix.parse().ok()?).ok()
@@ -22,13 +24,17 @@ pub(super) fn is_address(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
 }
 
-/// Whether an address is not in a network. `false` if one of them is invalid, because another check reports that.
+/// Whether an address is not in a network.
+///
+/// Returns `false` if the address or the network is invalid, because another check reports invalid texts.
 pub(super) fn is_outside(address: &str, network: &str) -> bool {
     let both = address.parse::<IpAddr>().ok().zip(parse(network));
     both.is_some_and(|(address, network)| !network.contains(&address))
 }
 
-/// Whether an address is higher than another of the same IP version. `false` if one of them is invalid.
+/// Whether an address is higher than another address of the same IP version.
+///
+/// Returns `false` if one of the addresses is invalid.
 pub(super) fn is_after(address: &str, other: &str) -> bool {
     let both = address.parse::<IpAddr>().ok().zip(other.parse::<IpAddr>().ok());
     both.is_some_and(|(one, other)| one.is_ipv4() == other.is_ipv4() && one > other)

@@ -1,11 +1,13 @@
-//! Lists of CPU numbers as Nova writes them (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
+//! Parses lists of CPU numbers in the form that Nova accepts (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
 use std::collections::BTreeSet;
 
-/// CPU numbers must be lower than this. No host has as many CPUs.
+/// The limit of CPU numbers: all numbers must be lower. No host has as many CPUs.
 const LIMIT: u32 = 8192;
 
-/// Whether two lists have a number in common. `false` if a list is invalid, because another check reports that.
+/// Whether two lists have a number in common.
+///
+/// Returns `false` if a list is invalid, because another check reports invalid lists.
 pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     let both = parse(one).zip(parse(other));
     both.is_some_and(|(one, other)| !one.is_disjoint(&other))
@@ -16,7 +18,7 @@ pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| !numbers.is_empty())
 }
 
-/// Parses a list of numbers and ranges, without those that `^` excludes; `None` if it is invalid.
+/// Parses a list of numbers and ranges, without the numbers that `^` excludes; `None` if the list is invalid.
 fn parse(text: &str) -> Option<BTreeSet<u32>> {
     let (mut included, mut excluded) = (BTreeSet::new(), BTreeSet::new());
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

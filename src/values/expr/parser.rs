@@ -1,4 +1,6 @@
-//! Parses CEL expressions with cel's parser, after checking that they are small enough for the stack.
+//! Parses CEL expressions with the parser of the crate cel.
+//!
+//! Before that, a check refuses expressions that are too large for the stack.
 
 use cel::IdedExpr;
 use cel::common::ast::{Expr, SelectExpr};
@@ -9,8 +11,8 @@ use super::syntax;
 
 /// The maximum length of an expression, in bytes.
 ///
-/// cel's parser recurses for each operator and bracket, and a stack overflow would end the process. The largest
-/// expressions of the catalogue have 2020 bytes, 207 operators and a depth of 25.
+/// The parser of the crate cel recurses for each operator and bracket, and a stack overflow would end the process. The
+/// largest expressions of the catalogue have 2020 bytes, 207 operators and a depth of 25.
 const MAX_LENGTH: usize = 4096;
 /// The maximum number of operators in an expression.
 const MAX_OPERATORS: usize = 512;
@@ -24,7 +26,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Returns the variable and its fields; `None` if the expression contains more than that.
+    /// Returns the variable and the fields of an expression; `None` if the expression contains anything else.
     pub fn of(tree: &IdedExpr) -> Option<Self> {
         match &tree.expr {
             Expr::Ident(name) => Some(Self { variable: name.clone(), fields: Vec::new() }),
@@ -41,7 +43,7 @@ impl Chain {
 /// Parses an expression.
 ///
 /// # Errors
-/// The expression is not valid CEL, or it is too large.
+/// If the expression is not valid CEL, or is too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
     if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(

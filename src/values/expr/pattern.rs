@@ -1,4 +1,4 @@
-//! Regular expressions, with the syntax that CEL and the schemas of CRDs use.
+//! Matches texts against regular expressions with the syntax of CEL and of the schemas of CRDs.
 
 use cel::{Context, Program};
 

@@ -1,4 +1,4 @@
-//! The variables that an expression can use.
+//! Contains the variables that an expression can use.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use super::functions::{self, Secrets};
 use super::json::from_json;
 use super::parser;
 
-/// The variables of expressions, as JSON and converted for CEL.
+/// The variables that expressions can use, as JSON and as values of CEL.
 ///
-/// Most expressions only name a variable and are evaluated without the conversion.
+/// Most expressions only name a variable. Their evaluation uses the JSON, and needs no value of CEL.
 pub struct Scope<'outer> {
     context: Context<'outer>,
     variables: Map<String, Value>,
@@ -19,7 +19,7 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables. Expressions in it can read no Secrets.
+    /// Creates a scope with these variables, in which expressions can read no Secrets.
     pub fn new(variables: Map<String, Value>) -> Self {
         let mut context = Context::default();
         functions::add(&mut context);
@@ -45,7 +45,8 @@ impl<'outer> Scope<'outer> {
         Self { context, variables, outer }
     }
 
-    /// Creates a scope with further variables on top of this one. The variables of this scope are not converted again.
+    /// Creates a scope that adds `variables` to the variables of this scope, without converting the variables of this
+    /// scope again.
     pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
         Scope::with_variables(self.context.new_inner_scope(), variables, Some(self))
     }
@@ -59,12 +60,12 @@ impl<'outer> Scope<'outer> {
         self
     }
 
-    /// Returns the value of a variable; `None` if it does not exist.
+    /// Returns the value of a variable; `None` if the variable does not exist.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the value that a variable with fields selects; `None` if a field is missing.
+    /// Returns the value that a variable with fields selects; `None` if the variable or a field is missing.
     pub(super) fn resolve(&self, chain: &parser::Chain) -> Option<&Value> {
         let variable = self.variable(&chain.variable)?;
         chain.fields.iter().try_fold(variable, |value, field| value.as_object()?.get(field))
@@ -75,7 +76,7 @@ impl<'outer> Scope<'outer> {
     }
 }
 
-/// Prints no values, because they may be secrets.
+/// Prints no values of variables, because values may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

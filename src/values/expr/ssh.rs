@@ -1,5 +1,6 @@
-//! Ed25519 SSH keys in the file format of OpenSSH. A key is derived only from a secret text, so the same text gives the
-//! same key.
+//! Derives Ed25519 SSH keys in the file format of OpenSSH from secret texts.
+//!
+//! The same text always gives the same key.
 //!
 //! Sources: OpenSSH's `PROTOCOL.key` (file format) and RFC 8709 (`ssh-ed25519`).
 
@@ -15,7 +16,7 @@ const LINE: usize = 70;
 /// `none`.
 const BLOCK: usize = 8;
 
-/// Returns the private key as the text of a file, and the public key as a line for `authorized_keys`.
+/// Returns the private key for a secret text as the text of a file, and the public key as a line for `authorized_keys`.
 ///
 /// The SHA-256 of the text is the seed, so the key is as strong as the text. The library accepts every seed of 32
 /// bytes, so the result is never `None`.

@@ -1,8 +1,8 @@
-//! Messages for expressions that are not valid CEL: what is wrong, where, and what to write.
+//! Describes the mistakes in expressions that are not valid CEL: what is wrong, where, and what to write.
 //!
-//! cel finds the mistake and its location, but its messages list tokens of its grammar. For `spec +` it says
-//! `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`, and for
-//! `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and
+//! The crate cel finds the mistake and its location, but the messages of cel list tokens of its grammar. For `spec +`
+//! cel says `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`,
+//! and for `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and
 //! `write ==` instead.
 
 use cel::{ParseError, ParseErrors};
@@ -12,8 +12,8 @@ const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// Describes the first mistake in an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
-    // cel reports an incomplete choice (`a ? b`) twice, first without a location. So the first error with a location is
-    // used.
+    // cel reports an incomplete choice (`a ? b`) twice, first without a location. So use the first error with a
+    // location.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
     let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);
@@ -89,7 +89,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     (at, problem)
 }
 
-/// Returns the first word, operator or letter of a text.
+/// Returns the word at the start of a text, else the operator or character there.
 fn token(text: &str) -> &str {
     let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));

@@ -1,4 +1,6 @@
-//! Values that contain expressions. They are compiled once and evaluated each time that a release is resolved.
+//! Compiles and evaluates values that contain expressions.
+//!
+//! osdpl compiles the values once, and evaluates them each time that it resolves a release.
 
 use serde_json::Value;
 
@@ -30,7 +32,7 @@ enum Node {
 impl Node {
     /// Whether the node contains no expression.
     ///
-    /// A tree without expressions is one plain node, which is copied as a whole.
+    /// A tree without expressions is one plain node, so that the evaluation copies it as a whole.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -50,22 +52,22 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// The first expression that is invalid, with its path.
+    /// If an expression is invalid. The error is about the first such expression, and contains its path.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
 
-    /// Evaluates every expression. Returns the values, and the paths of values that are secret.
+    /// Evaluates every expression; returns the resulting values, and the paths of values that are secret.
     ///
     /// # Errors
-    /// The first expression that fails, with its path.
+    /// If an expression fails. The error is about the first such expression, and contains its path.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
         let mut evaluation = Evaluation { scope, secret: Vec::new(), list: None };
         let values = evaluation.map(&self.0, None)?;
         Ok((values, evaluation.secret))
     }
 
-    /// Returns every scalar that is only an expression, with its path. The expressions are not compiled.
+    /// Returns every scalar that is only an expression, with its path; does not compile the expressions.
     pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -75,7 +77,7 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Returns every expression, including those within texts and lists. The expressions are not compiled.
+    /// Returns every expression, including expressions within texts and lists; does not compile the expressions.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -139,7 +141,7 @@ enum Part<'a> {
     Expression(&'a str),
 }
 
-/// Splits a text into plain text and expressions. No plain part is empty, and no two follow each other.
+/// Splits a text into plain text and expressions. No plain part is empty, and no two plain parts follow each other.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -180,7 +182,7 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// Returns the index of the brace that ends an expression. Braces in CEL's maps and in strings are skipped.
+/// Returns the index of the brace that ends an expression; skips braces in CEL's maps and in strings.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -197,7 +199,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The position of a node in the tree. Its path is built only when an error or a secret needs the path.
+/// The position of a node in the tree. The evaluation builds the path of the node only for an error or a secret.
 #[derive(Clone, Copy)]
 struct Location<'a> {
     above: Option<&'a Self>,
@@ -210,12 +212,12 @@ impl Location<'_> {
     }
 }
 
-/// What an evaluation carries along: the variables, and the paths of secrets found so far.
+/// The state of an evaluation: the variables, and the paths of the secrets found so far.
 struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     secret: Vec<Path>,
     /// The outermost list that is being evaluated. A path can't lead into a list, so the whole list is secret if any
-    /// item is.
+    /// item is secret.
     list: Option<Path>,
 }
 

@@ -1,5 +1,6 @@
-//! Translates errors of the YAML library for users: without its advice to programmers and without the content of the
-//! document.
+//! Translates errors of the YAML library for users.
+//!
+//! The translations contain no advice to programmers and no content of the document.
 
 /// The maximum number of keys and values in a document.
 pub(super) const NODES: usize = 250_000;
@@ -7,7 +8,7 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// The messages for a document that exceeds a limit.
 ///
-/// The library's own messages help only programmers, who could raise the limit.
+/// The messages of the YAML library help only programmers, who could raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
@@ -24,7 +25,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
     ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
     ("recursive references require", "an alias refers to a node that contains it"),
 ];
-/// Advice to programmers that the library appends to messages.
+/// The advice to programmers that the YAML library appends to its messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
 /// The ends of messages about strings that YAML reads as another type without quotes: `y`, `1.10`.
@@ -48,7 +49,7 @@ pub fn translate(message: &str) -> String {
     translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
-/// Removes the value from serde's message that a value has the wrong type.
+/// Removes the value from serde's message about a value of the wrong type.
 ///
 /// The value may be a secret, or a text full of secrets.
 pub fn redact_literals(message: &str) -> String {

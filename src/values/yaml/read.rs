@@ -15,18 +15,20 @@ pub struct Error {
     pub line: u64,
     /// The column of the problem, from 1; 0 if unknown.
     pub column: u64,
-    /// What is wrong. The message contains no values, because they may be secrets.
+    /// What is wrong. The message contains no values, because values may be secrets.
     pub message: String,
 }
 
-/// Reads YAML like helm where YAML 1.1 and 1.2 differ: `0644` is octal. Duplicate keys are errors.
+/// Reads YAML as helm does where YAML 1.1 and 1.2 differ: `0644` is octal.
+///
+/// Duplicate keys are errors.
 ///
 /// # Errors
-/// The text is not valid YAML, or not of the type `T`. The error has line and column.
+/// If the text is not valid YAML, or not of the type `T`. The error contains the line and column.
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
-    // Comments are dropped: the library rejects more than 32 lines of them in a row as an attack. The ratio of aliases
-    // to anchors is not limited: the catalogue gives many releases the same values through few anchors. The size of the
-    // expanded document is still limited.
+    // Drop comments, because the library would reject more than 32 comment lines in a row as an attack. Do not limit
+    // the ratio of aliases to anchors, because the catalogue gives many releases the same values through few anchors.
+    // The library still limits the size of the expanded document.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,

@@ -37,7 +37,10 @@ fn checks_additions_with_their_location() {
     }
     assert_eq!(found.len(), expected.len(), "repeated values of additions are not reported: {found:#?}");
     let over = warnings_for(json!({"values": {"manifests": {"job": true}}}));
-    assert!(!over.iter().any(|warning| warning.contains("manifests.job")), "the user's value is correct: {over:#?}");
+    assert!(
+        !over.iter().any(|warning| warning.contains("manifests.job")),
+        "a value that the user corrects causes no warning: {over:#?}"
+    );
 }
 
 #[test]

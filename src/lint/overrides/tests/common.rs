@@ -1,4 +1,5 @@
-//! Tests warnings about values that `spec.common` sets for many releases, and about the index of an `unset` entry.
+//! Tests warnings about values that `spec.common` sets for many releases, and the index in warnings about entries of
+//! `unset`.
 
 use super::*;
 
@@ -14,7 +15,11 @@ fn reports_common_values_without_effect() {
             "no-effect spec.common.values.{path}: changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
         )
     };
-    assert_eq!(of_all(json!({"pod": {"history": 3}})), [same("pod.history")], "store has no such key");
+    assert_eq!(
+        of_all(json!({"pod": {"history": 3}})),
+        [same("pod.history")],
+        "the release store, whose chart lacks the key, causes no warning"
+    );
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
     let empty = "changes nothing: helm merges maps, so that an empty one keeps the chart's values; remove it, or remove keys with `unset`";
     assert_eq!(

@@ -52,7 +52,7 @@ fn skips_entries_of_free_form_maps() {
     assert!(
         !is_free_form("spec.features.volumes.backends[0].host") && !is_free_form("spec.features.network.dnsServers")
     );
-    assert!(is_free_form("spec.features.nothing.of.this"), "another finding reports an unknown feature");
+    assert!(is_free_form("spec.features.nothing.of.this"), "a field of an unknown feature counts as free-form");
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn reports_overlapping_cluster_networks_once() {
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12")]);
     assert!(found.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services: "));
     let separate = vec![range(true, "10.244.0.0/16"), range(false, "10.96.0.0/12"), range(false, "10.96.0.1/32")];
-    assert_eq!(message(separate), None, "two Service networks may overlap");
+    assert_eq!(message(separate), None, "an overlap of two Service networks is not reported");
 }

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 /// The object identifier of the curve P-521 (SEC 2, secp521r1) in DER.
 const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
 
-/// The start and the end of a validity period; `None` if a bound is not known.
+/// The start and the end of a validity period, each `None` if it is not known.
 pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 
 /// The PEM certificates in one entry of a Secret: a server's certificate followed by its intermediate certificates, or
@@ -46,10 +46,11 @@ pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
 }
 
 impl Chain {
-    /// Returns why the private key under `name` does not match the first certificate. Never contains key data.
+    /// Returns why the private key under `name` does not match the first certificate. The text never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // Skip keys on the curve P-521: the servers of the cloud support them, but the check below can't read them.
+        // Skip keys on the curve P-521: the servers of the cloud support such keys, but the check below can't read
+        // them.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
         }
@@ -63,7 +64,7 @@ impl Chain {
             .then(|| format!("{} and {name} do not match; use the key that the certificate was issued for", self.name))
     }
 
-    /// Returns a message with all hosts that the first certificate is not valid for.
+    /// Returns a message with the hosts for which the first certificate is not valid; `None` if it is valid for all.
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
@@ -110,12 +111,12 @@ impl Chain {
         }
     }
 
-    /// Returns the time at which the last of these certificates becomes valid.
+    /// Returns the earliest time at which all certificates of the chain have become valid.
     fn begin(&self) -> Timestamp {
         self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
 
-    /// Returns the period in which the first certificate and the intermediate certificates that it needs are all valid.
+    /// Returns the period in which the first certificate is valid, and all intermediate certificates that it needs.
     pub fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
@@ -125,7 +126,7 @@ impl Chain {
 
     /// Whether clients stop trusting the first certificate if the intermediate certificate at `index` is removed.
     ///
-    /// If the trusted CAs are not known, the other intermediate certificates stand for them.
+    /// If the trusted CAs are not known, the function counts the other intermediate certificates as trusted CAs.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -133,7 +134,8 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // `add_parsable_certificates` skips certificates that can't be CAs. These sign nothing.
+        // `add_parsable_certificates` skips certificates that can't be CAs. Such certificates sign no other
+        // certificate.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = validity(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
@@ -168,7 +170,7 @@ fn verify(
 /// Returns the validity period of a certificate.
 ///
 /// The bounds come from rustls' errors: at the earliest possible second, the error "not valid yet" contains the start;
-/// at the latest one, the error "expired" contains the end.
+/// at the latest possible second, the error "expired" contains the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(

@@ -25,7 +25,7 @@ fn params_for(years: (i32, i32)) -> CertificateParams {
     params
 }
 
-/// Returns the Secret of a certificate signed by this CA.
+/// Returns the Secret of a new certificate with these parameters, signed by this CA.
 fn secret(params: &CertificateParams, by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let key = KeyPair::generate().unwrap();
     let signed = params.signed_by(&key, by).unwrap();
@@ -61,7 +61,7 @@ fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
 fn accepts_valid_certificates() {
     let root = authority("root");
     assert_eq!(problems(&secret(&params_for((2026, 2030)), &root)), Vec::<String>::new());
-    // A certificate that is signed by an intermediate CA, which `tls.crt` contains.
+    // A certificate may be signed by an intermediate CA whose certificate is in `tls.crt`.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");
@@ -70,13 +70,13 @@ fn accepts_valid_certificates() {
     let chain = format!("{}{}", texts["tls.crt"], intermediate.pem());
     let texts = with(&with(&texts, "ca.crt", Some(&root.pem())), "tls.crt", Some(&chain));
     assert_eq!(problems(&texts), Vec::<String>::new());
-    // A self-signed certificate that is its own CA.
+    // A self-signed certificate may be its own CA.
     let key = KeyPair::generate().unwrap();
     let own = params_for((2026, 2030)).self_signed(&key).unwrap().pem();
     let texts = with(&with(&texts, "ca.crt", Some(&own)), "tls.crt", Some(&own));
     assert_eq!(problems(&with(&texts, "tls.key", Some(&key.serialize_pem()))), Vec::<String>::new());
     let texts = secret(&params_for((2026, 2030)), &root);
-    // Two certificates in `ca.crt`, the first of which has expired.
+    // One of two certificates in `ca.crt` may have expired.
     let both = format!("{}{}", secret(&params_for((2020, 2021)), &root)["tls.crt"], root.pem());
     assert_eq!(problems(&with(&texts, "ca.crt", Some(&both))), Vec::<String>::new());
 }
@@ -113,7 +113,7 @@ fn reports_each_problem_without_the_private_key() {
     }
 }
 
-/// Returns the Secret of a certificate with these names.
+/// Returns the Secret of a certificate that is valid for these host names.
 fn secret_for_names(names: &[&str], by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let mut params = params_for((2026, 2030));
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -141,7 +141,8 @@ fn matches_wildcards_and_reports_all_missing_names() {
 
 #[test]
 fn accepts_keys_on_unsupported_curves() {
-    // A key that declares the curve P-521 (DER: a sequence with the curve's identifier), and one without content.
+    // The first key declares the curve P-521 (DER: a sequence with the curve's identifier). The second key has no
+    // content.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let valid = secret(&params_for((2026, 2030)), &authority("root"));
     assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());

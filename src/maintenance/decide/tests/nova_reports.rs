@@ -1,4 +1,4 @@
-//! Tests decisions from reports of Nova, and decisions without one.
+//! Tests decisions that use a report of Nova, and decisions while Nova is unreachable or not queried.
 
 use super::*;
 use osdpl_core::api::MAINTENANCE_FINALIZER;
@@ -56,7 +56,7 @@ fn waits_if_nodes_cannot_be_listed() {
     assert!(waits.action.is_none() && waits.status.message.starts_with("the nodes can't be listed"), "{waits:?}");
 }
 
-/// Returns a maintenance whose node is cordoned and whose compute service is disabled and has no instances.
+/// Returns a maintenance whose node is cordoned and has no instances, and whose compute service is disabled.
 fn emptied() -> Fixture {
     fixture().with(|fixture| {
         fixture.disabled(OURS);
@@ -82,7 +82,7 @@ fn confirms_empty_node_with_a_second_check() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Migrate(vec!["g".into()])),
-        "the instance arrived between the two queries"
+        "migrates an instance that arrived between the two queries"
     );
     fixture.host().servers.clear();
     assert_eq!(fixture.step().status.phase, Some(MaintenancePhase::Emptying));
@@ -102,12 +102,12 @@ fn rechecks_ready_nodes_and_reverts_on_changes() {
     assert_eq!(
         (unchanged.action, unchanged.requeue_at, &unchanged.status),
         (None, ready.requeue_at, &ready.status),
-        "less than a minute after the last query, the decision uses no new report of nova"
+        "makes no new decision in the minute after the last query of Nova"
     );
     assert!(fixture.snapshot().next_nova_check().is_some() && !fixture.snapshot().is_idle());
     fixture.now += SignedDuration::from_secs(1);
     let known = std::mem::replace(&mut fixture.observed.compute, Compute::Unknown("nova is away".into()));
-    assert_eq!(fixture.step().status, ready.status, "an unreachable nova reverts nothing");
+    assert_eq!(fixture.step().status, ready.status, "the node stays ready to drain while Nova is unreachable");
     fixture.observed.compute = known;
     assert!(matches!(fixture.step().action, Some(Action::Disable { .. })));
     assert_eq!(fixture.status.phase, Some(MaintenancePhase::Disabling));

@@ -20,7 +20,7 @@ fn deleted_node_blocks_drain_but_not_return() {
     assert_eq!(
         deleted.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "the node may join again under the same name"
+        "enables the compute service of a deleted node, which may join again"
     );
     deleted.host().service.status = "enabled".into();
     assert_eq!(deleted.step().action, Some(Action::RemoveFinalizer));

@@ -1,8 +1,8 @@
-//! Tests the checks before a node is returned.
+//! Tests the checks that a maintenance makes before it returns its node.
 
 use super::*;
 
-/// Returns a maintenance that returns its node. It disabled the compute service while these agents were alive.
+/// Returns a maintenance that returns its node, and that disabled the compute service while `agents` were alive.
 fn returning(agents: &[&str]) -> Fixture {
     let mut fixture = fixture();
     for kind in agents {
@@ -31,7 +31,7 @@ fn ignores_reports_from_before_the_return() {
     fixture.host().service.updated = Some("2026-11-21T11:59:50.000000".into());
     assert!(fixture.step().status.message.starts_with("waits until nova reports nova-compute on n1 as up again; "));
     fixture.now += SignedDuration::from_secs(20);
-    assert_eq!(fixture.step().action, None, "nova reports the service as up, but the report is old");
+    assert_eq!(fixture.step().action, None, "does not use a report of Nova that is older than the step");
     fixture.host().service.updated = Some("2026-11-21T12:00:10.000000".into());
     fixture.host().agents[0].heard = Some("2026-11-21 11:59:59".into());
     assert!(
@@ -40,7 +40,11 @@ fn ignores_reports_from_before_the_return() {
     fixture.host().agents[0].heard = Some("2026-11-21 12:00:11".into());
     assert_eq!(fixture.step().action, Some(Action::Enable { id: "s1".into() }));
     fixture.host().agents[0].heard = Some("of late".into());
-    assert_eq!(fixture.step().action, Some(Action::Enable { id: "s1".into() }), "invalid timestamps are ignored");
+    assert_eq!(
+        fixture.step().action,
+        Some(Action::Enable { id: "s1".into() }),
+        "an agent with an invalid timestamp counts as alive"
+    );
 }
 
 #[test]
@@ -62,7 +66,7 @@ fn waits_only_for_agents_that_were_alive() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "an agent that was dead before is ignored"
+        "does not wait for an agent that was dead before the maintenance"
     );
 }
 

@@ -1,7 +1,8 @@
 use super::{MAX_DEPTH, MAX_LENGTH, MAX_OPERATORS, parse};
 
-/// Verifies that cel can parse the largest permitted expressions. If one is too large, the test process aborts, because
-/// the stack overflows.
+/// Verifies that cel can parse the largest permitted expressions.
+///
+/// If the limits are too high, the stack overflows and the test process aborts.
 #[test]
 fn permitted_expressions_fit_the_stack() {
     let long = |text: &str| text.repeat(MAX_OPERATORS - 4);
