@@ -18,12 +18,12 @@ use osdpl_values::yaml::redact_literals;
 /// The namespace of a resource if neither its file nor `-n` names one.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// What the command line does about an invalid addition.
+/// What a command does if an addition to the catalogue is invalid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInvalid {
-    /// The command fails, because the author of the file can correct it.
+    /// The command fails if an addition is invalid, because its user can correct the file.
     Fail,
-    /// The command prints a warning and ignores the addition, as the operator does.
+    /// The command prints a warning about each invalid addition and ignores the addition, as the operator does.
     Warn,
 }
 
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(
             parse_files(without_namespace, Some("prod"), OnInvalid::Fail).unwrap()[0].source,
             "ConfigMap prod/one",
-            "-n names the namespace of objects that name none"
+            "an object without a namespace is in the namespace of -n"
         );
     }
 }

@@ -34,8 +34,8 @@ use report::{AdoptReport, Observations};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Releases to adopt, by the catalogue's names; their OpenStackDeployment must be in the cluster. Without names,
-    /// the command only describes the cloud.
+    /// The releases to adopt, with their names in the catalogue; their OpenStackDeployment must be in the cluster.
+    /// Without names, the command only describes the cloud.
     releases: Vec<String>,
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]

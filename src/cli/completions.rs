@@ -28,7 +28,7 @@ impl Arguments {
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
-    // Without `build`, the command lacks the `help` subcommands and the global options, which are completed, too.
+    // `build` adds the `help` subcommands and the global options to the command, so that the shell completes them, too.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
     let mut command = &root;

@@ -79,15 +79,15 @@ impl Arguments {
     }
 }
 
-/// The loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the
-/// same additions.
+/// Keeps each loaded catalogue, so that cases with the same additions share it: loading a catalogue takes longer than
+/// checking a case.
 struct CatalogCache<'a> {
     option: &'a CatalogOption,
     loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,
 }
 
 impl<'a> CatalogCache<'a> {
-    /// Creates the cache with the catalogue without additions.
+    /// Creates the cache, and loads the catalogue without additions into it.
     ///
     /// # Errors
     /// If the catalogue itself is invalid.

@@ -10,12 +10,12 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// What to print about changed values.
+/// The options that decide what a command prints about changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
     pub values: bool,
-    /// Print the values that are credentials, too, instead of `<redacted>`.
+    /// Print credentials in clear text, instead of `<redacted>`.
     pub credentials: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Change {
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The object with the settings of Ceph that the new value comes from; absent for a value from elsewhere.
+    /// The object with the Ceph settings from which osdpl took the new value; absent if the value has another source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Redactor<'a> {
     paths_in_secrets: Vec<Path>,
 }
 
-/// Whether values are recorded or desired, which decides how their secrets are found.
+/// Where values come from: helm's record or the desired state. This decides how [`Redactor`] finds secrets in them.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
     /// Recorded values. Their layers are unknown, so every path that any layer marks as secret now is hidden.

@@ -88,7 +88,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     }
     if !state.clusters.is_empty() {
         note.push_str(
-            " Mode rook is for pools and users that osdpl requested from Rook; in this mode, update the Secret when monitors move or keys change.",
+            " The spec uses mode external, because mode rook is only for pools and users that osdpl requested from Rook. In mode external, update the Secret when monitors move or keys change.",
         );
     }
     note

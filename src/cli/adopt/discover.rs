@@ -50,8 +50,8 @@ pub(crate) enum ChartState {
     Unknown(String),
 }
 
-/// Compares the charts that osdpl would install with the recorded ones. Returns those that differ or can't be compared,
-/// by the catalogue's name of the release.
+/// Compares the charts that osdpl would install with the recorded charts. Returns how a chart differs, or why it can't
+/// be compared; the key is the release's name in the catalogue.
 pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
@@ -85,7 +85,8 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     }
 }
 
-/// Finds releases that another tool, such as Flux, owns. Returns this tool by the catalogue's name of the release.
+/// Returns the tool, such as Flux, that owns a release, for each release with such an owner. The key is the release's
+/// name in the catalogue.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

@@ -31,7 +31,7 @@ pub(crate) struct Effects {
     pub unrendered: Option<String>,
 }
 
-/// What is compared: the existing releases, and the spec that describes them.
+/// The existing releases, the spec that describes them, and what osdpl needs to compare the two.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -43,7 +43,8 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects on every release that can be adopted, by the catalogue's name of the release.
+    /// Returns what an upgrade would change in each release that the spec describes. The keys are the releases' names
+    /// in the catalogue.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();

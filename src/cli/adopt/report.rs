@@ -48,7 +48,7 @@ pub(crate) struct IgnoredRelease {
     pub why: String,
 }
 
-/// What was observed about the existing releases; the maps are by the catalogue's names of releases.
+/// What osdpl observed about the existing releases. The keys of the maps are the releases' names in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,

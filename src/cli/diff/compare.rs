@@ -127,7 +127,9 @@ impl Comparison<'_> {
         }
         if is_same {
             let change = match observed.status {
-                Status::Deployed => "helm's version or flags, or a part of its chart without effect here".to_owned(),
+                Status::Deployed => {
+                    "helm's version or flags, or a part of the chart that has no effect in this cloud".to_owned()
+                }
                 status => format!("only its newest revision, which is {status}"),
             };
             diff.outcome = Outcome::Changed { chart: Some(change) };

@@ -18,10 +18,10 @@ use osdpl_core::desired::{
 use osdpl_operator::charts::{self, keys};
 use osdpl_values::{self as values, Layer, Path, trace};
 
-/// What is shown instead of a secret.
+/// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// A path in values, and what is needed to explain the value there.
+/// A path in a release's values, and what osdpl needs to explain the value at this path.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -53,7 +53,7 @@ pub(crate) struct Explanation {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnNodes {
-    /// The nodes of the entry: their names, or a label and its values.
+    /// The nodes for which this entry of `spec.nodes.overrides` sets the value: node names, or a label and its values.
     pub nodes: String,
     #[serde(flatten)]
     pub layer: LayerValue,
@@ -81,7 +81,7 @@ pub(crate) struct LayerValue {
     pub source: Option<String>,
 }
 
-/// What is known about the chart's key at the path.
+/// What osdpl knows about the key that the chart has at the explained path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
@@ -110,7 +110,7 @@ impl Explanation {
 }
 
 impl Query<'_> {
-    /// Explains the value for one release.
+    /// Explains the value at the query's path in one release.
     pub(crate) fn explain(&self, release: &str) -> anyhow::Result<Explanation> {
         let Self { cloud, catalog, path, .. } = *self;
         let layers = layers(release, &cloud.spec, catalog, &cloud.selection, &cloud.facts).map_err(|problems| {
@@ -228,7 +228,7 @@ impl Chart {
         Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Reads the key and its default from the chart itself, which knows more than the catalogue's key tree.
+    /// Reads the key and its default from the chart's files. The catalogue's key tree does not contain long defaults.
     pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;

@@ -18,7 +18,7 @@ use osdpl_operator::helm::pull::reference;
 /// The folder for the copied charts, below the output folder.
 const FOLDER: &str = "charts";
 
-/// The charts of a cloud.
+/// The charts of a cloud, from which the commands of install.sh install.
 pub(crate) struct Charts<'a> {
     store: Store,
     /// Whether charts were given, so that archives can be copied.
@@ -37,7 +37,7 @@ pub(crate) struct PreparedChart {
 }
 
 impl<'a> Charts<'a> {
-    /// Opens the charts of a cloud.
+    /// Opens the chart store with the charts that the user selected.
     pub(crate) async fn new(options: &ChartOptions, cloud: &'a Cloud) -> anyhow::Result<Self> {
         let is_local = options.source().is_some();
         let store = if is_local { options.open().await? } else { options.open_without_pull()? };

@@ -148,7 +148,7 @@ mod tests {
         folder.write("install.sh", b"x", true).unwrap();
         folder.write("install.sh", b"y", true).unwrap();
         assert_eq!((mode(&path), mode(&file), mode(&path.join("install.sh"))), (0o700, 0o600, 0o700));
-        assert!(!target.exists(), "a link is not followed");
+        assert!(!target.exists(), "osdpl replaces a link, and does not write to the link's target");
         assert_eq!(mode(&folder.below("charts").unwrap().path), 0o700);
     }
 
