@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates, and one module of a crate, that only take values and return values.
+/// The pure crates, and one pure module of a crate: they do no I/O, and only compute results from their arguments.
 const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide"];
 
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.

@@ -10,7 +10,7 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &base_spec(&spec))
 }
 
-/// designate's producer and masakari's engine elect no leader, so the preset leaves them at one replica: several would
+/// Designate's producer and Masakari's engine elect no leader, so the preset leaves them at one replica: several would
 /// announce each zone, or recover the same instance, repeatedly.
 #[test]
 fn services_without_election_keep_one_replica() {

@@ -164,5 +164,8 @@ fn reports_images_without_a_source() {
             unused.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
         }
     }
-    assert!(unused.is_empty(), "name them in values/services, with the tag of the OpenStack release: {unused:#?}");
+    assert!(
+        unused.is_empty(),
+        "values/services sets the tag of each image of the OpenStack release, including {unused:#?}"
+    );
 }

@@ -142,7 +142,7 @@ pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // The charts of other projects do not accept every version of Kubernetes; they accept 1.34.
+    // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
     let arguments = [
         "template",
         name,

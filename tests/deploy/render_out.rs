@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::path;
 
-/// Renders a sample into a folder.
+/// Runs `osdpl render --out` for a sample, with `folder` as the output folder.
 fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.current_dir(path("")).args(["render", "-f", &format!("deploy/samples/{sample}.yaml"), "--out"]).arg(folder);

@@ -237,7 +237,7 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // Keep one object of each kind and name: it differs between clouds only in parts that do not affect rights.
+    // Keep one object of each kind and name: its variants for different clouds need the same rights.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));

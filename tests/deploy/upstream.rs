@@ -52,8 +52,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Passwords of another service's user that only one chart repeats: the release, the path and the credential. In other
-/// charts, the path belongs to a user of their own.
+/// Paths at which one release repeats the password of another service's user: the release, the path and the credential.
+/// In other releases, the same path contains the password of a user of the release's own service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -71,13 +71,15 @@ const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.")
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
-    ("trove", "endpoints.identity.auth.*.password", "entries for others, which no template reads"),
+    ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// The credential of a Ceph in which nova has its own user, which the example Ceph does not have.
+/// A credential that no cloud of this test uses: Nova needs it only if it has its own Ceph user, and the example Ceph
+/// has no such user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of services of which a rule permits only one, whatever their values are.
+/// Returns the sets of services that a cloud can't combine: the catalogue has an error with the condition `true` for
+/// them.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -90,9 +92,9 @@ const ON_CLAIMS: &str = "on claims";
 
 /// The settings of a cloud that has all services.
 struct Kind {
-    /// The name in messages.
+    /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// The index of the service chosen from each set of mutually exclusive ones.
+    /// The index of the service that the cloud gets from each set of mutually exclusive services.
     choice: usize,
     presets: Value,
     features: Value,
@@ -232,7 +234,7 @@ fn every_credential_reaches_a_suitable_cloud() {
     for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
-        assert!(lost.is_empty(), "{lost:?} are generated, but no release uses them");
+        assert!(lost.is_empty(), "a release uses each generated credential, including {lost:?}");
     }
 }
 
@@ -260,7 +262,7 @@ fn shared_secrets_are_equal_in_both_releases() {
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
-        assert_eq!(text("neutron", &path), nova, "neutron: {path} is not what nova expects");
+        assert_eq!(text("neutron", &path), nova, "neutron has at {path} the secret that nova expects");
     }
     // Ceilometer logs in as the broker's administrator, which the charts call `rabbitmq`.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");

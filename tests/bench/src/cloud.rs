@@ -29,7 +29,7 @@ const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
 
 /// The environment that all runs share.
 pub struct World {
-    /// A client with all rights.
+    /// An API client with all rights.
     pub client: Client,
     /// A kubeconfig with all rights.
     pub kubeconfig: PathBuf,
