@@ -27,7 +27,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Returns the cloud of these presets on an OpenStack release, with the features that the presets require.
+    /// Returns a cloud with these presets and this OpenStack release, and with the features that the presets require.
     fn of(presets: &[&str], release: &str) -> Self {
         let mut spec = json!({"openstackRelease": release, "presets": presets});
         if presets.contains(&"storage") {
@@ -77,7 +77,8 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Returns the clouds that are stored completely, each with the clouds that are compared with it.
+/// Returns the clouds whose output the golden files contain completely. Each cloud comes with the clouds of which only
+/// the difference to it is stored.
 fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     let complete = [&["compute"][..], &["storage"], &["storage", "ha"]];
     let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();

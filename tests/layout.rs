@@ -143,7 +143,7 @@ fn the_top_level_holds_only_agreed_entries() {
 
 #[test]
 fn no_file_contains_a_path_of_one_machine() {
-    // Join the paths here: this test checks this file, too, and must not find them.
+    // Join the paths here, so that this file does not contain them: the test checks this file, too.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in tracked() {

@@ -130,10 +130,10 @@ impl Arguments {
         Ok((namespace, catalog))
     }
 
-    /// Separates the releases that the catalogue knows from the unknown ones.
+    /// Separates the releases that use a chart of the catalogue from all other releases.
     ///
     /// # Errors
-    /// If the catalogue knows none of the releases.
+    /// If no release uses a chart of the catalogue.
     fn identify<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
         let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {
@@ -143,7 +143,7 @@ impl Arguments {
         Ok(known)
     }
 
-    /// Returns the error message if helm has no release that can be described.
+    /// Returns the error message for a cluster in which helm has no release that osdpl can describe.
     fn describe_missing(&self, helm: &HelmReleases) -> String {
         let scope =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
@@ -157,7 +157,8 @@ impl Arguments {
         format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
-    /// Returns the renderer of manifests, or why there is none; without a renderer only values are compared.
+    /// Returns the renderer of manifests, or why osdpl can't render manifests. Without a renderer, the command compares
+    /// only values.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -1,4 +1,4 @@
-//! Options that describe the target cluster, for commands that do not query it.
+//! Defines the options with which the user describes the target cluster to commands that do not query it.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! Options that subcommands share: the catalogue and the resource.
+//! Defines options that subcommands share: the catalogue and the resource.
 
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ impl CatalogOption {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the text to print before an error about the catalogue, such as `the catalogue in DIR is invalid`. It
-    /// names the folder, because file names in the error are relative to the folder.
+    /// Returns the text before an error about the catalogue, such as `the catalogue in DIR is invalid`. The text names
+    /// the catalogue's folder, because the file names in the error are relative to this folder.
     pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")

@@ -155,7 +155,7 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the file that messages show.
+    /// Returns the name of the resource's file, in the form that messages use: `stdin` for standard input.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }

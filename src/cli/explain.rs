@@ -163,7 +163,7 @@ impl Arguments {
         })
     }
 
-    /// Adds the charts' complete defaults to the explanations, if charts are given.
+    /// Adds the complete defaults of the charts to the explanations, if the user selected charts.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],

@@ -212,7 +212,8 @@ pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, with their lines if the document is given, and fails if one is an error.
+/// Prints findings, and fails if one of the findings is an error. With a document, it prints the file and line of each
+/// finding.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
@@ -220,7 +221,8 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings. If the document is given, it sorts them by line and adds the file and line to each.
+/// Formats findings, one per line. With a document, it sorts the findings by line and adds the file and line to each
+/// finding.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
         findings

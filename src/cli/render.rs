@@ -43,11 +43,12 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     /// Render only these releases.
     releases: Vec<String>,
-    /// Use placeholder credentials instead of `<redacted>`, the same in each run: for `helm template`. Secrets that you
-    /// wrote yourself stay redacted.
+    /// Write placeholder credentials instead of `<redacted>`, for example for `helm template`. The placeholders are the
+    /// same in each run. Secrets that you wrote yourself stay redacted.
     #[arg(long, conflicts_with = "credentials")]
     placeholders: bool,
-    /// Write `<release>.yaml` files and install.sh, which runs helm with them, into this folder instead of printing.
+    /// Write `<release>.yaml` files with the values, and install.sh, which runs helm with these files, into this folder
+    /// instead of printing the values.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the REAL credentials of the cluster: passwords and keys in clear text. The folder must be accessible only
@@ -55,8 +56,8 @@ pub(crate) struct Arguments {
     /// as if it were applied.
     #[arg(long, requires = "out")]
     credentials: bool,
-    /// Also render the manifests of the charts (--charts); without --out instead of the values. Secrets in them are
-    /// always redacted.
+    /// Also render the manifests of the charts (--charts). Without --out, print the manifests instead of the values.
+    /// Secrets in manifests are always redacted.
     #[arg(long)]
     manifests: bool,
     /// The major version of helm that install.sh is for, if the operator does not report its own.
@@ -98,7 +99,8 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading any credential, so that none is written to a folder that others can read.
+        // Check the folder before reading credentials, so that osdpl writes no credential to a folder that others can
+        // read.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,

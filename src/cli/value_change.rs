@@ -1,4 +1,4 @@
-//! The values that an upgrade of a release changes, as the command line prints them, without secrets.
+//! Lists the values that an upgrade of a release changes, for the output of commands, without secrets.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(crate) struct DisplayOptions {
 #[derive(Serialize)]
 pub(crate) struct Change {
     pub path: String,
-    /// The value before the upgrade; absent if it is not printed, or if there is none.
+    /// The value before the upgrade; absent if the command does not print values, or if there was no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,8 +73,8 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths in Secret manifests among the recorded and the desired values. Both are needed, because a Secret that
-    /// the upgrade removes is only among the recorded values.
+    /// The paths below Secret manifests in the recorded and in the desired values. A Secret that the upgrade removes is
+    /// only in the recorded values.
     paths_in_secrets: Vec<Path>,
 }
 

@@ -80,7 +80,7 @@ const ADDED_FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks a cloud with the definitions of [`ADDED_FILES`], whether files or `ConfigMap`s added them.
+/// Checks a cloud that uses the definitions of [`ADDED_FILES`]. Files or `ConfigMap`s have added them to the catalogue.
 fn check_added_definitions(catalog: &Catalog) {
     let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());

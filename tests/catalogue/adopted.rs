@@ -1,4 +1,4 @@
-//! Checks that `osdpl adopt` describes running clouds by the presets and features that created them, and loses no
+//! Checks that `osdpl adopt` detects the presets and features with which a running cloud was created, and loses no
 //! setting.
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// Checks that the YAML and the JSON of a file are equal when they are read as this type.
+/// Checks that the YAML and the JSON of a catalogue file contain the same data of this type.
 fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
     let read: T = serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}, as JSON: {error}"));
     let written: T = yaml::parse(path, text).unwrap_or_else(|error| panic!("{error}"));

@@ -38,8 +38,8 @@ pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Returns clouds by name: each `OpenStack` release and list of presets, with each network and storage backend that
-/// fits.
+/// Returns the specs of clouds by name: every combination of an `OpenStack` release, a list of presets, a network
+/// backend and a storage backend that osdpl allows.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {
@@ -67,7 +67,7 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// Returns a spec with the services that nearly every cloud has, and with these changes.
+/// Returns a spec with Cinder and Heat, which nearly every cloud has, and with these changes.
 pub fn base_spec(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});

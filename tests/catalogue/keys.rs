@@ -70,8 +70,8 @@ fn reports_typos_below_user_maps() {
     }
 }
 
-/// OpenStack has more options than the charts list. osdpl does not report an unlisted option, even if it is similar to
-/// a listed one.
+/// OpenStack has more options than the charts list. osdpl does not report an option that a chart does not list, even if
+/// the option is similar to a listed one.
 #[test]
 fn unlisted_options_are_not_typos() {
     let catalog = catalogue();

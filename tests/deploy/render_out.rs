@@ -1,4 +1,4 @@
-//! Checks `osdpl render --out`, which writes values, and the commands that use them.
+//! Checks `osdpl render --out`, which writes values, and install.sh, which installs the releases with these values.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

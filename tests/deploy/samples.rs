@@ -1,4 +1,4 @@
-//! Checks the samples: the smallest one is small, and the CRD's rules and the catalogue accept each of them.
+//! Checks the samples: the minimal sample stays small, and the CRD's rules and the catalogue accept each sample.
 
 use kube::core::cel::Validator;
 use osdpl_core::api;

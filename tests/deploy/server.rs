@@ -244,7 +244,7 @@ fn operator_account_may_create_all_chart_objects() {
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
     // When the API server checks a binding, it reads the Role. So create the Roles first, as helm does.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
-    // Leave out routes: this API server has no CRDs for them.
+    // Leave out routes, because this API server has no CRD for the kind HTTPRoute.
     let other_objects =
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();

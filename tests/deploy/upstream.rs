@@ -1,5 +1,5 @@
-//! Checks valid clouds with every release of the catalogue, and upstream's charts (from `CHARTS`, or else the
-//! stand-ins): the values set each credential wherever charts repeat it.
+//! Checks clouds that contain every release of the catalogue, with upstream's charts (from `CHARTS`, or else the
+//! stand-ins): osdpl sets each credential at every path where a chart repeats it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -63,7 +63,8 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// The release and the paths of an independent database, which shares no password with the cloud's.
+/// The release of an independent database, and the beginning of the paths of its passwords. It shares no password with
+/// the cloud's database.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
 /// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
@@ -133,7 +134,8 @@ impl Kind {
         on_ceph.chain([Self::on_ovn(catalog, most - 1), Self::on_claims()]).collect()
     }
 
-    /// Returns a spec with every service of the catalogue, but only one of each set of mutually exclusive ones.
+    /// Returns a spec with every service of the catalogue. It contains only one service of each set of mutually
+    /// exclusive services.
     fn spec(&self, catalog: &Catalog, release: &str) -> Value {
         let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
         for set in exclusive(catalog) {

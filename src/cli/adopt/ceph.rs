@@ -19,8 +19,8 @@ pub(crate) struct Ceph {
     pub note: String,
 }
 
-/// Detects the Ceph that the releases use; `None` if they use none. `namespace` and `name` are those of the resource to
-/// write.
+/// Detects the Ceph that the releases use; `None` if no release uses Ceph. `namespace` and `name` are the namespace and
+/// name of the resource that the command writes.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,

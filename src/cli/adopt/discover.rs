@@ -42,7 +42,7 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart that osdpl would install differs from the one in helm's record.
+/// How the chart that osdpl would install differs from the chart in helm's record.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded one; the text says how.
     Other(String),
@@ -85,8 +85,8 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     }
 }
 
-/// Returns the tool, such as Flux, that owns a release, for each release with such an owner. The key is the release's
-/// name in the catalogue.
+/// Finds the releases that another tool, such as Flux, owns. The keys are the releases' names in the catalogue, the
+/// values describe the tool.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

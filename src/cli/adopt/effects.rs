@@ -105,7 +105,7 @@ fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values
     values
 }
 
-/// Returns the text of every secret that the described spec references, so that it can be scrubbed.
+/// Returns the text of every secret that the described spec references. The command scrubs these texts from its output.
 fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],

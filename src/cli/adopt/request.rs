@@ -1,4 +1,5 @@
-//! Asks the operator to adopt releases: writes an annotation, which the operator removes when it is done.
+//! Asks the operator to adopt releases: writes an annotation to the resource, which the operator removes after the
+//! adoption.
 
 mod adoptability;
 

@@ -157,8 +157,8 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if `--manifests` requests them. If they can't be rendered, it adds the reason and
-    /// does not fail: an unavailable chart must not hide the results of other releases.
+    /// Adds the objects that differ, if `--manifests` requests them. If the objects can't be rendered, it adds the
+    /// reason instead of failing: an unavailable chart must not hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,

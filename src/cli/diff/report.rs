@@ -1,4 +1,4 @@
-//! The report of `osdpl diff`, as text and JSON.
+//! Reports the differences that `osdpl diff` found, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether a missing fact makes it uncertain that the releases in `same` are equal.
+    /// Whether osdpl lacks a fact, so that the releases in `same` may differ after all.
     #[serde(skip)]
     pub uncertain: bool,
     /// Notes for the user, such as that an older resource takes precedence.

@@ -14,7 +14,7 @@ pub(crate) struct LocationFinder<'a> {
     pub files: &'a Files,
     /// The `ConfigMap` and key of each catalogue file that an addition contains, by the file's path.
     pub added: &'a BTreeMap<String, String>,
-    /// The document of the resource, if it is in a file.
+    /// The document of the resource; `None` if the resource comes from the cluster.
     pub document: Option<&'a Document>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct ValueLocation {
     /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
     /// resource.
     pub location: String,
-    /// Why the catalogue sets this value, if it says so.
+    /// The catalogue's explanation why it sets this value, if the catalogue contains one.
     pub why: Option<String>,
     /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
     pub expression: Option<String>,

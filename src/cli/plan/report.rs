@@ -1,4 +1,4 @@
-//! The report of `osdpl plan`, as text and JSON.
+//! Reports the plan that `osdpl plan` made, as text and JSON.
 
 use std::fmt::Write as _;
 

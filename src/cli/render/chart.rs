@@ -1,4 +1,5 @@
-//! Prepares the charts for the commands of install.sh: copies of the given charts, or else references to a repository.
+//! Prepares the charts for the commands of install.sh: copies the charts that the user gave, or refers to the charts of
+//! a repository.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads the charts that its user names")]
 
@@ -21,7 +22,7 @@ const FOLDER: &str = "charts";
 /// The charts of a cloud, from which the commands of install.sh install.
 pub(crate) struct Charts<'a> {
     store: Store,
-    /// Whether charts were given, so that archives can be copied.
+    /// Whether the user gave charts, so that osdpl copies the archives.
     is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -44,7 +45,8 @@ impl<'a> Charts<'a> {
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
-    /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
+    /// Returns the chart of a release. If the user gave charts, it checks the chart against the lock and copies it into
+    /// the folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let (request, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;

@@ -1,4 +1,4 @@
-//! Defines the test cases of `osdpl test`: a cloud and the expectations about it.
+//! Defines the test cases of `osdpl test`: each case describes a cloud, and what the user expects of it.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Compares a value with an expectation.
+//! Compares the value at a path of a release with an expectation of a test case.
 
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ pub(crate) struct CheckedValue<'a> {
     pub name: &'a str,
     pub release: &'a DesiredRelease,
     pub path: &'a Path,
-    /// The keys of the release's chart, if they are known.
+    /// The keys of the release's chart, if the catalogue contains them.
     pub tree: Option<&'a KeyTree>,
 }
 
 /// What osdpl knows about the value at a path.
 enum Found {
-    /// A layer sets this value. Null removes the chart's default, so that there is none.
+    /// A layer sets this value. If the value is null, it removes the chart's default.
     Given(Value),
     /// No layer sets a value, so the chart's default applies.
     Default(Value),

@@ -1,4 +1,4 @@
-//! The explanation of `osdpl why`, and its text form.
+//! Explains why something is not ready, for `osdpl why`, and formats the explanation as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -124,7 +124,7 @@ impl Explanation {
         text
     }
 
-    /// Explains a release that no root cause covers, unless it is ready.
+    /// Explains a release that waits for no known root cause, unless the release is ready.
     fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {

@@ -47,10 +47,11 @@ struct Arguments {
     /// Skip the measurements on the installed cloud: memory, an idle minute, the change of one key.
     #[arg(long)]
     no_steady: bool,
-    /// Measure a large cloud instead.
+    /// Measure the operator with a large cloud, instead of comparing it with plain helm.
     #[arg(long)]
     scale: bool,
-    /// Measure the computation of a pass instead; no cluster, no charts.
+    /// Measure the computation of a pass, instead of comparing the operator with plain helm; needs no cluster and no
+    /// charts.
     #[arg(long)]
     plan: bool,
 }
