@@ -16,7 +16,7 @@ use osdpl_values::yaml;
 use osdpl_values::{Values, changed_paths, get};
 use serde_json::{Value, json};
 
-/// The OpenStack release of the renders that are stored completely.
+/// The OpenStack release of the clouds whose output the golden files contain completely.
 const RELEASE: &str = "2026.1";
 
 /// A cloud: its name and its spec.

@@ -35,7 +35,7 @@ impl CatalogOption {
     }
 
     /// Loads the catalogue with additions from the `ConfigMap`s of the cluster and of the file. If both have a
-    /// `ConfigMap` with the same name, it uses the file's.
+    /// `ConfigMap` with the same name, it uses the `ConfigMap` of the file.
     pub(crate) async fn load_from(
         &self,
         client: &Client,
@@ -51,7 +51,7 @@ impl CatalogOption {
         Ok(self.extended(&additions, OnInvalid::Warn)?.catalog)
     }
 
-    /// Loads the catalogue with additions, and fails if one of them is invalid.
+    /// Loads the catalogue with additions, and fails if an addition is invalid.
     pub(crate) fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
         Ok(self.extended(additions, OnInvalid::Fail)?.catalog)
     }

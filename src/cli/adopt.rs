@@ -47,7 +47,8 @@ pub(crate) struct Arguments {
     /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The name of the OpenStackDeployment; default: `cloud`, or the only one in the cluster.
+    /// The name of the OpenStackDeployment; default: the name of the only OpenStackDeployment in the cluster, or
+    /// `cloud`.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.

@@ -45,7 +45,7 @@ struct LockArguments {
     /// Write only the key trees, and keep the lock
     #[arg(long)]
     keys_only: bool,
-    /// The charts, as NAME or NAME@VERSION; default: those of the lock
+    /// The charts, as NAME or NAME@VERSION; default: the charts of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<ChartArgument>,
 }
@@ -57,7 +57,7 @@ struct PullArguments {
     /// The folder to fill
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The charts, as NAME or NAME@VERSION; default: those of the lock
+    /// The charts, as NAME or NAME@VERSION; default: the charts of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<ChartArgument>,
 }

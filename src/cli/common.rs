@@ -51,7 +51,7 @@ impl CatalogOption {
 /// The arguments that select a resource of the cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
-    /// The resource's name; default: the only one there is.
+    /// The resource's name; default: the only resource in the cluster.
     pub name: Option<String>,
     /// The resource's namespace; default: all are searched.
     #[arg(long, short)]
@@ -63,7 +63,7 @@ pub(crate) struct Target {
 /// The options that select a resource of the cluster, for commands with other positional arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceOption {
-    /// The resource's name in the cluster; default: the only one there is.
+    /// The resource's name in the cluster; default: the only resource in the cluster.
     #[arg(long)]
     pub name: Option<String>,
     /// The resource's namespace, unless the file names one; default: all are searched.

@@ -14,11 +14,12 @@ use super::input::ReadError;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
-/// The address of the API server that this process uses, and the command-line options that select another one. Error
-/// messages contain both.
+/// The address of the API server that this process uses, and the command-line options that select another API server.
+/// Error messages contain both.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
-/// Stores the address of the API server, and the options that select another one, for the messages of [`readable`].
+/// Stores the address of the API server, and the options that select another API server, for the messages of
+/// [`readable`].
 pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
@@ -29,7 +30,7 @@ pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig file; default: the current one.
+    /// The context in the kubeconfig file; default: the current context.
     #[arg(long)]
     context: Option<String>,
 }
@@ -90,7 +91,7 @@ impl ClusterOption {
     }
 }
 
-/// Returns the error for a kubeconfig that was read but selects no cluster.
+/// Returns the error for a valid kubeconfig that selects no cluster.
 fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
     let names = || kubeconfig.contexts.iter().map(|context| context.name.as_str());
     let all = names().collect::<Vec<_>>().join(", ");

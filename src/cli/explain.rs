@@ -52,7 +52,7 @@ struct Cloud {
     selection: Selection,
     facts: Facts,
     desired: Desired,
-    /// Whether the cloud was resolved from a file alone, so that its credentials and its Ceph are placeholders.
+    /// Whether osdpl resolved the cloud from a file alone, so that its credentials and its Ceph are placeholders.
     is_offline: bool,
 }
 

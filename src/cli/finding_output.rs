@@ -37,7 +37,7 @@ impl FindingOutput {
         }
     }
 
-    /// Returns the finding with secrets removed from its message by `scrub`.
+    /// Returns the finding after `scrub` has removed the secrets from its message.
     #[must_use]
     pub(crate) fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
         Self { message: scrub(&self.message), ..self }

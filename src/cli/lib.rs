@@ -80,7 +80,7 @@ enum Command {
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
     ///
-    /// Secret values are not shown, only their origin. With a file no cluster is needed.
+    /// osdpl does not show secret values, only their origin. With a file no cluster is needed.
     ///
     /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource does not match its schema or
     /// uses unknown names, and with code 2 if a file can't be read. Despite other errors of the resource, osdpl
@@ -90,8 +90,9 @@ enum Command {
     ///
     /// Against the cluster it reads what the operator reads, with your permissions: helm's records and the credentials
     /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
-    /// writes nothing and does not run helm. A plan depends on the catalogue: if yours differs from the operator's,
-    /// pass the operator's. Exits with code 1 if the resource is refused, 2 if a file can't be read.
+    /// writes nothing and does not run helm. A plan depends on the catalogue: if the operator does not use the built-in
+    /// catalogue, pass the operator's catalogue. Exits with code 1 if the resource is refused, 2 if a file can't be
+    /// read.
     Plan(plan::Arguments),
     /// Compare the releases recorded by helm with the desired state: values and, with --manifests, objects. Secrets are
     /// not shown.

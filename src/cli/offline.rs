@@ -44,7 +44,7 @@ impl Offline {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
-    /// Resolves the resource again, with the given charts instead of the locked ones.
+    /// Resolves the resource again, with the given charts instead of the charts of the lock.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,

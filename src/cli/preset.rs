@@ -37,7 +37,7 @@ struct Diff {
     /// The presets of the first cloud, separated by commas, in the order of composition: `compute`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// The presets of the second cloud, which the first is compared with: `compute,ha`.
+    /// The presets of the second cloud, which osdpl compares with the first cloud: `compute,ha`.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: the release of the file's resource, or the newest release.

@@ -54,8 +54,8 @@ enum Format {
 const INVALID: u8 = 2;
 
 impl Arguments {
-    /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
-    /// invalid. It reports the remaining cases anyway.
+    /// Returns 0 if every case passes, 1 if a case fails, 2 if a file can't be read, or if a file or a case is invalid.
+    /// After any of these problems, it still reports the remaining cases.
     pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");

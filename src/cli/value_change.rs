@@ -81,10 +81,11 @@ pub(crate) struct Redactor<'a> {
 /// Where values come from: helm's record or the desired state. This decides how [`Redactor`] finds secrets in them.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// Recorded values. Their layers are unknown, so every path that any layer marks as secret now is hidden.
+    /// Recorded values, whose layers osdpl does not know. The redactor hides every path that any layer marks as secret
+    /// now.
     Record,
-    /// Desired values. A value that its layer does not mark as secret is shown, even if it replaces a secret of an
-    /// earlier layer.
+    /// Desired values. The redactor does not hide a value that its layer does not mark as secret, even if the value
+    /// replaces a secret of an earlier layer.
     Desired,
 }
 
@@ -105,7 +106,7 @@ impl<'a> Redactor<'a> {
     }
 
     fn is_secret(&self, path: &Path, value: &Value, marks: &[Path]) -> bool {
-        // The name of an image is not secret, whatever its key is called.
+        // The name of an image is not secret, even if its key is named like a secret.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut marked = marks.iter().chain(&self.paths_in_secrets);

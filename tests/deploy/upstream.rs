@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Paths that several charts have, each with a credential: for every chart that knows the path, osdpl must set this
-/// credential there.
+/// Paths at which several charts repeat a credential, each with the credential. In every chart that has the path, osdpl
+/// must set this credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -260,7 +260,8 @@ fn shared_secrets_are_equal_in_both_releases() {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same one.
+    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same
+    // secret.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");

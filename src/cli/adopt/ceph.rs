@@ -13,7 +13,7 @@ use osdpl_core::ceph::Cluster;
 
 /// The Ceph that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The feature and the Secret that declare this Ceph in the spec; `None` if some of their data is missing.
+    /// The feature and the Secret that declare this Ceph in the spec; `None` if osdpl did not find all of their data.
     pub storage: Option<CephDeclaration>,
     /// A note for the user: whether the written file declares this Ceph, and what to check.
     pub note: String,

@@ -44,7 +44,7 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
 
 /// How the chart that osdpl would install differs from the chart in helm's record.
 pub(crate) enum ChartState {
-    /// The chart that osdpl would install differs from the recorded one; the text says how.
+    /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),
     /// The chart that osdpl would install can't be obtained or read; the text says why.
     Unknown(String),
@@ -68,7 +68,7 @@ pub(crate) async fn differing_charts(
     states
 }
 
-/// Compares the chart that osdpl would install with the recorded one; returns `None` if both are equal.
+/// Compares the chart that osdpl would install with the recorded chart. Returns `None` if both charts are equal.
 async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(request).await {
@@ -78,7 +78,7 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     match chart.fingerprint() {
         Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
         Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
-            "its chart: the given one has other templates or defaults under the same version {recorded}"
+            "its chart: the given chart has the same version {recorded}, but other templates or defaults"
         ))),
         Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
         Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),

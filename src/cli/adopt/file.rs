@@ -29,7 +29,8 @@ impl DescriptionFile<'_> {
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // `mode` applies only to a new file. Restrict an existing file, too, before the passwords are written to it.
+        // `mode` applies only to a new file. So restrict the mode of an existing file, too, before writing passwords to
+        // it.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())

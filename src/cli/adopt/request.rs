@@ -44,8 +44,8 @@ impl Arguments {
     }
 }
 
-/// Returns the requested releases that can be adopted (by default, of all releases), and the number of those that
-/// can't.
+/// Returns the requested releases that can be adopted (by default, of all releases), and the number of requested
+/// releases that can't.
 ///
 /// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///

@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
+/// Returns what the plan does with a release that the spec does not desire; `None` if the plan does nothing.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,

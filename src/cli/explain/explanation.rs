@@ -38,7 +38,7 @@ pub(crate) struct Explanation {
     /// The value that helm gets, with secrets replaced; absent if helm gets none, so that the chart's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// How a parent key suppresses the chart's default: the parent is removed, or its value is not a map.
+    /// How a parent key keeps helm from using the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value, the winning one first.

@@ -41,7 +41,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder below this one.
+    /// Opens a subfolder of this folder.
     pub(crate) fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::open(&self.path.join(name), self.is_private)
     }

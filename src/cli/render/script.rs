@@ -44,8 +44,8 @@ const MANIFESTS: &str = "# What helm would render stands beside the values, as R
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster that real credentials were read from. The UID of the resource's namespace identifies it: everyone who
-/// can read the credentials can read the namespace.
+/// The cluster from which osdpl read real credentials. The UID of the resource's namespace identifies the cluster:
+/// everyone who can read the credentials can read the namespace.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
@@ -71,8 +71,8 @@ impl ClusterIdentity {
 
 /// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials.
 ///
-/// Until the new script is written, a placeholder script marks the folder, so that the next run recognizes its files.
-/// Returns the releases that were removed.
+/// Until osdpl has written the new script, another script marks the folder and does nothing, so that the next run
+/// recognizes the files of this run. Returns the removed releases.
 ///
 /// # Errors
 /// If a file that osdpl has not written would be overwritten; nothing is removed then.

@@ -51,7 +51,8 @@ pub(crate) struct Expectation {
     pub holds: Option<String>,
     /// Whether the release must be part of the cloud.
     pub wanted: Option<bool>,
-    /// A text that an error about the resource must contain; the case expects that the resource is refused.
+    /// A text that an error about the resource must contain. With this field, the case expects that osdpl refuses the
+    /// resource.
     pub refused: Option<String>,
     /// A text that a warning about the resource must contain.
     pub warns: Option<String>,

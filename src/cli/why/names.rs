@@ -6,7 +6,7 @@ use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
-/// What `osdpl why` can explain.
+/// What the user of `osdpl why` named.
 pub(crate) enum Subject<'a> {
     /// The names of one release, or of all releases of a service, in the catalogue.
     Releases(Vec<&'a str>),

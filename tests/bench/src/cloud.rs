@@ -141,7 +141,7 @@ pub struct Release {
     pub needs: BTreeSet<String>,
 }
 
-/// A cloud to be installed with one of the methods.
+/// A cloud that the benchmark installs with one of the methods.
 pub struct Cloud<'a> {
     /// The shared environment.
     pub world: &'a World,

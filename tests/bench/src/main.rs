@@ -38,7 +38,7 @@ struct Arguments {
     /// The resource to install.
     #[arg(long)]
     sample: PathBuf,
-    /// How often each method is measured; the median is reported.
+    /// How often the benchmark measures each method; it reports the medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Measure only these methods.

@@ -92,7 +92,8 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass and measures its steps. It resolves the spec once before, so that all lazily read data is loaded.
+/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, to load all data that osdpl
+/// loads lazily.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;

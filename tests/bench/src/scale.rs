@@ -26,13 +26,13 @@ use crate::readiness::ReadinessWatch;
 /// The number of simulated nodes.
 const NODES: usize = 300;
 
-/// The number of releases, including those of the sample.
+/// The number of the cloud's releases, including the releases of the sample.
 const RELEASES: usize = 60;
 
-/// The number of pods, including those of the sample, without Jobs.
+/// The number of the cloud's pods, including the sample's pods, but without the pods of Jobs.
 const PODS: usize = 5_000;
 
-/// The approximate number of the sample's pods on that many nodes.
+/// The approximate number of the sample's pods in a cluster of [`NODES`] nodes.
 const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 
 /// The number of the sample's releases.

@@ -26,7 +26,7 @@ pub struct Steady {
     pub idle_helm: u64,
     /// The number of API writes by the operator and its helm processes in the idle minute.
     pub idle_writes: u64,
-    /// The time from just before a change of one key was sent until a helm process was running.
+    /// For each change of one key, the time from just before the benchmark sent the change until a helm process ran.
     pub delays: Vec<Duration>,
     /// The number of helm processes for each change.
     pub change_helm: Vec<u64>,
@@ -79,7 +79,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
     Ok(delay)
 }
 
-/// Returns the number of writes by the operator's service account so far, including those of its helm processes.
+/// Returns the number of API writes by the operator and its helm processes so far. Both use the operator's service
+/// account.
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");

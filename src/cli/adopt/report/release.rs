@@ -94,7 +94,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns how the chart would change, and why values could not be compared. [`Effects`] has the values and objects.
+/// Returns how the chart would change, and why osdpl could not compare the values. The values and objects that would
+/// change are in [`Effects`].
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {
