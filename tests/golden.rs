@@ -158,7 +158,11 @@ fn values_of_every_cloud_match_the_golden_files() {
         let rendered = base.osdpl(&["render"]);
         golden(&format!("values_{}", base.name), &rendered);
         let before = releases(&rendered);
-        assert!(before.contains_key("mariadb"), "the output of `osdpl render` can't be parsed: {:?}", before.keys());
+        assert!(
+            before.contains_key("mariadb"),
+            "the output of `osdpl render` contains the values of mariadb: {:?}",
+            before.keys()
+        );
         for cloud in others {
             let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
             golden(&format!("values_{}", cloud.name), &difference);

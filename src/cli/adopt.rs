@@ -40,15 +40,15 @@ pub(crate) struct Arguments {
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases and of the resource; default: all are searched, and the resource gets the
-    /// namespace of most releases.
+    /// The namespace of the releases and of the resource; default: osdpl searches all namespaces, and the resource gets
+    /// the namespace of most releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The name of the OpenStackDeployment; default: the name of the only OpenStackDeployment in the cluster, or
-    /// `cloud`.
+    /// The name of the OpenStackDeployment; default: `cloud`, or with release names the only OpenStackDeployment in the
+    /// cluster.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.

@@ -53,7 +53,7 @@ impl CatalogOption {
 pub(crate) struct Target {
     /// The resource's name; default: the only resource in the cluster.
     pub name: Option<String>,
-    /// The resource's namespace; default: all are searched.
+    /// The resource's namespace; default: osdpl searches all namespaces.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only resource in the cluster.
     #[arg(long)]
     pub name: Option<String>,
-    /// The resource's namespace, unless the file names one; default: all are searched.
+    /// The resource's namespace, unless the file names one; default: osdpl searches all namespaces.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The shell to complete for.
+    /// The shell for which osdpl prints completions.
     shell: Shell,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// The resource's name; default: the only resource in the cluster.
     #[arg(long)]
     name: Option<String>,
-    /// The resource's namespace; default: all are searched.
+    /// The resource's namespace; default: osdpl searches all namespaces.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]

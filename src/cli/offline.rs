@@ -53,7 +53,8 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Drop the findings that the locked charts caused: they may not apply to the given charts.
+        // Drop the findings that the charts of the lock caused, because these findings may not apply to the given
+        // charts.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Show the changed values, not only their paths.
     #[arg(long)]
     values: bool,
-    /// Show credentials among the values, too.
+    /// With --values, show credentials in clear text.
     #[arg(long, requires = "values")]
     credentials: bool,
     /// The output format.

@@ -93,8 +93,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the recorded values of the release, and the chart's defaults where they are secret. These defaults are
-/// scrubbed, too: upstream's default passwords may be in use.
+/// Returns the recorded values of the release, with the chart's defaults at secret paths. The command also scrubs these
+/// defaults, because upstream's default passwords may be in use.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {

@@ -12,9 +12,9 @@ pub(crate) enum Subject<'a> {
     Releases(Vec<&'a str>),
     /// The name that the user gave on the command line, and the workloads with this name or component.
     Workloads(String, Vec<&'a Workload>),
-    /// A Job.
+    /// The Job with the name that the user gave.
     Job(&'a ObservedJob),
-    /// A `CronJob`.
+    /// The `CronJob` with the name or component that the user gave.
     Cron(&'a ObservedCronJob),
 }
 
