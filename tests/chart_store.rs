@@ -72,7 +72,7 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());
-    // Remove the linked dependencies: `helm dependency update` adds them itself.
+    // Remove the links to the dependencies: `helm dependency update` packages the dependencies into `charts/`.
     if copied.join("charts").exists() {
         fs::remove_dir_all(copied.join("charts")).unwrap();
     }
@@ -115,14 +115,18 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
         let chart = obtain(cache.path(), &helm, &repository.url, &version).await.unwrap();
         assert_eq!((chart.name.as_str(), chart.version.as_str()), ("memcached", version.as_str()));
         run(&helm, cache.path(), &["template", "memcached", chart.path.to_str().unwrap()]);
-        assert_eq!(fs::read_dir(cache.path().join("incoming")).unwrap().count(), 0, "nothing is left of the pull");
+        assert_eq!(
+            fs::read_dir(cache.path().join("incoming")).unwrap().count(),
+            0,
+            "the pull leaves no temporary files"
+        );
 
         let archive = repository.folder.path().join(format!("memcached-{version}.tgz"));
         fs::remove_file(&archive).unwrap();
         assert_eq!(
             obtain(cache.path(), &helm, &repository.url, &version).await.unwrap(),
             chart,
-            "the cached chart is used without another pull"
+            "the store uses the cached chart and does not pull it again"
         );
 
         let changed = TempDir::new().unwrap();
@@ -173,7 +177,7 @@ async fn stand_in_folder_has_the_packaged_digest() {
     same_digests(&stand_ins()).await;
 }
 
-/// With a checkout of OpenStack-Helm in `OSDPL_TEST_CHECKOUT`, tests the real charts as well.
+/// Checks the real charts, if `OSDPL_TEST_CHECKOUT` names a checkout of OpenStack-Helm.
 #[tokio::test]
 async fn real_chart_folder_has_the_packaged_digest() {
     match std::env::var_os("OSDPL_TEST_CHECKOUT") {

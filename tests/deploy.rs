@@ -1,4 +1,4 @@
-//! Checks the files shipped with the program: the CRDs, the operator's own chart with its rights, the samples.
+//! Checks the files that osdpl ships: the CRDs, the operator's own chart with its rights, and the samples.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 

@@ -16,7 +16,7 @@ use osdpl_values::yaml;
 use osdpl_values::{Values, changed_paths, get};
 use serde_json::{Value, json};
 
-/// The OpenStack release of the renders that are stored completely.
+/// The OpenStack release of the clouds whose output the golden files contain completely.
 const RELEASE: &str = "2026.1";
 
 /// A cloud: its name and its spec.
@@ -27,7 +27,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Returns the cloud of these presets on an OpenStack release, with the features that the presets require.
+    /// Returns a cloud with these presets and this OpenStack release, and with the features that the presets require.
     fn of(presets: &[&str], release: &str) -> Self {
         let mut spec = json!({"openstackRelease": release, "presets": presets});
         if presets.contains(&"storage") {
@@ -77,7 +77,8 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Returns the clouds that are stored completely, each with the clouds that are compared with it.
+/// Returns the clouds whose output the golden files contain completely. Each cloud comes with the clouds of which only
+/// the difference to it is stored.
 fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     let complete = [&["compute"][..], &["storage"], &["storage", "ha"]];
     let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();
@@ -157,7 +158,11 @@ fn values_of_every_cloud_match_the_golden_files() {
         let rendered = base.osdpl(&["render"]);
         golden(&format!("values_{}", base.name), &rendered);
         let before = releases(&rendered);
-        assert!(before.contains_key("mariadb"), "the output of `osdpl render` can't be parsed: {:?}", before.keys());
+        assert!(
+            before.contains_key("mariadb"),
+            "the output of `osdpl render` contains the values of mariadb: {:?}",
+            before.keys()
+        );
         for cloud in others {
             let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
             golden(&format!("values_{}", cloud.name), &difference);

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates, and one module of a crate, that only take values and return values.
+/// The pure crates, and one pure module of a crate: they do no I/O, and only compute results from their arguments.
 const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide"];
 
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
@@ -143,7 +143,7 @@ fn the_top_level_holds_only_agreed_entries() {
 
 #[test]
 fn no_file_contains_a_path_of_one_machine() {
-    // Join the paths here: this test checks this file, too, and must not find them.
+    // Join the paths here, so that this file does not contain them: the test checks this file, too.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in tracked() {

@@ -27,7 +27,7 @@ use osdpl_lint::validate::{Report, Schemas, report, split_documents};
 const TABLE: &str = "tests/validate/bad.txt";
 /// The minimum number of bad inputs in the table.
 const INPUTS: usize = 150;
-/// The beginning of the resource, if an input is only a spec.
+/// The lines that the tests put before an input without `apiVersion`, which is only a spec.
 const HEAD: &str =
     "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
 
@@ -50,7 +50,8 @@ fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, clus
     report(&documents, catalog, schemas, cluster_info, None)
 }
 
-/// Returns an input as a complete resource; an input without `apiVersion` is only a spec.
+/// Returns an input as a complete resource. If the input has no `apiVersion`, it is only a spec: the function puts
+/// [`HEAD`] and default fields before it.
 fn resource(input: &str) -> String {
     if input.starts_with("apiVersion:") {
         return input.to_owned();
@@ -67,8 +68,8 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings about an input, one per line. With the default presets, it leaves out the findings in `usual`,
-/// which these presets cause for every input.
+/// Returns the findings about an input, one per line. If the input sets no presets, it leaves out the findings in
+/// `usual`, which the default presets cause for every input.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
@@ -148,5 +149,5 @@ fn every_bad_input_has_location_cause_and_remedy() {
         return;
     }
     assert!(problems.is_empty(), "{problems}");
-    assert!(count >= INPUTS, "only {count} bad inputs are left");
+    assert!(count >= INPUTS, "{TABLE} has at least {INPUTS} bad inputs, not {count}");
 }

@@ -18,24 +18,24 @@ use osdpl_values::yaml::redact_literals;
 /// The namespace of a resource if neither its file nor `-n` names one.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// What the command line does about an invalid addition.
+/// What a command does if an addition to the catalogue is invalid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInvalid {
-    /// The command fails, because the author of the file can correct it.
+    /// The command fails if an addition is invalid, because its user can correct the file.
     Fail,
-    /// The command prints a warning and ignores the addition, as the operator does.
+    /// The command prints a warning about each invalid addition and ignores the addition, as the operator does.
     Warn,
 }
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. An object that names no namespace
-    /// counts as in `namespace`.
+    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is the namespace of objects
+    /// that name none.
     pub(crate) fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
         self.load_with(&read_file(file, namespace)?)
     }
 
-    /// Loads the catalogue with additions from the `ConfigMap`s of the cluster and of the file. A `ConfigMap` of the
-    /// file replaces the one of the same name in the cluster.
+    /// Loads the catalogue with additions from the `ConfigMap`s of the cluster and of the file. If both have a
+    /// `ConfigMap` with the same name, it uses the `ConfigMap` of the file.
     pub(crate) async fn load_from(
         &self,
         client: &Client,
@@ -51,12 +51,13 @@ impl CatalogOption {
         Ok(self.extended(&additions, OnInvalid::Warn)?.catalog)
     }
 
-    /// Loads the catalogue with additions, and fails if one of them is invalid.
+    /// Loads the catalogue with additions, and fails if an addition is invalid.
     pub(crate) fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
         Ok(self.extended(additions, OnInvalid::Fail)?.catalog)
     }
 
-    /// Loads the catalogue with additions. It prints nothing about invalid additions: the result lists them.
+    /// Loads the catalogue with additions. It does not print errors of invalid additions: the result contains the
+    /// errors.
     pub(crate) fn extended_silently(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
@@ -76,8 +77,8 @@ impl CatalogOption {
     }
 }
 
-/// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If they can't be read, it prints a
-/// warning and returns none.
+/// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If the API server can't list them,
+/// it prints a warning and returns no additions.
 pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
     list_additions(client, namespace).await.unwrap_or_else(|error| {
         eprintln!("warning: additions to the catalogue in {namespace} can't be read: {:#}", readable(error));
@@ -85,18 +86,18 @@ pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Additi
     })
 }
 
-/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource. An
-/// object that names no namespace counts as in `namespace`.
+/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource.
+/// `namespace` is the namespace of objects that name none.
 ///
 /// # Errors
-/// If the file can't be read, or if such a `ConfigMap` is invalid.
+/// If the file can't be read, or if a `ConfigMap` with the catalogue's label is invalid.
 pub(crate) fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
     let files = [(display_name(file), read(file)?)];
     parse_files(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), namespace, OnInvalid::Fail)
 }
 
-/// Reads additions as [`read_file`] does, from several files, given by name and text. With [`OnInvalid::Warn`] it skips
-/// invalid `ConfigMap`s: the validation of the files reports them.
+/// Reads additions from several files, each given by its name and text, as [`read_file`] does from one file. With
+/// [`OnInvalid::Warn`] it skips invalid `ConfigMap`s, because the validation of the files reports them.
 pub(crate) fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     namespace: Option<&str>,
@@ -106,7 +107,7 @@ pub(crate) fn parse_files<'a>(
     let mut resource_namespaces: Vec<String> = Vec::new();
     for (name, text) in files {
         for document in split_documents(name, text) {
-            // Skip documents that are invalid YAML: they need not belong to an addition.
+            // Skip documents that are invalid YAML, because they need not contain an addition.
             let Content::Object(parsed) = &document.content else { continue };
             for (_, object) in objects(&parsed.value) {
                 if object["kind"] == "OpenStackDeployment" {
@@ -129,8 +130,8 @@ pub(crate) fn parse_files<'a>(
     Ok(maps.iter().filter(is_included).map(read_addition).collect())
 }
 
-/// Parses a `ConfigMap` with the catalogue's label. If it is invalid, the result is an error with [`OnInvalid::Fail`],
-/// or else `None`.
+/// Parses a `ConfigMap` with the catalogue's label. If the `ConfigMap` is invalid, it returns an error with
+/// [`OnInvalid::Fail`], and `None` with [`OnInvalid::Warn`].
 fn config_map(file: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {
     match serde_json::from_value(object.clone()) {
         Ok(map) => Ok(Some(map)),
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(
             parse_files(without_namespace, Some("prod"), OnInvalid::Fail).unwrap()[0].source,
             "ConfigMap prod/one",
-            "-n names the namespace of objects that name none"
+            "an object without a namespace is in the namespace of -n"
         );
     }
 }

@@ -34,20 +34,21 @@ use report::{AdoptReport, Observations};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Releases to adopt, by the catalogue's names; their OpenStackDeployment must be in the cluster. Without names,
-    /// the command only describes the cloud.
+    /// The releases to adopt, with their names in the catalogue; their OpenStackDeployment must be in the cluster.
+    /// Without names, the command only describes the cloud.
     releases: Vec<String>,
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases and of the resource; default: all are searched, and the resource gets the
-    /// namespace of most releases.
+    /// The namespace of the releases and of the resource; default: osdpl searches all namespaces, and the resource gets
+    /// the namespace of most releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The name of the OpenStackDeployment; default: `cloud`, or the only one in the cluster.
+    /// The name of the OpenStackDeployment; default: `cloud`, or with release names the only OpenStackDeployment in the
+    /// cluster.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.
@@ -130,10 +131,10 @@ impl Arguments {
         Ok((namespace, catalog))
     }
 
-    /// Separates the releases that the catalogue knows from the unknown ones.
+    /// Separates the releases that use a chart of the catalogue from all other releases.
     ///
     /// # Errors
-    /// If the catalogue knows none of the releases.
+    /// If no release uses a chart of the catalogue.
     fn identify<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
         let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {
@@ -143,7 +144,7 @@ impl Arguments {
         Ok(known)
     }
 
-    /// Returns the error message if helm has no release that can be described.
+    /// Returns the error message for a cluster in which helm has no release that osdpl can describe.
     fn describe_missing(&self, helm: &HelmReleases) -> String {
         let scope =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
@@ -157,7 +158,8 @@ impl Arguments {
         format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
-    /// Returns the renderer of manifests, or why there is none; without a renderer only values are compared.
+    /// Returns the renderer of manifests, or why osdpl can't render manifests. Without a renderer, the command compares
+    /// only values.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -20,7 +20,7 @@ use osdpl_core::files::built_in;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to list; default: everything.
+    /// The kind of entries to list; default: all kinds.
     #[arg(value_parser = KindParser)]
     kind: Option<KindArgument>,
     /// The service, preset, feature or OpenStack release to describe.
@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
     namespace: Option<String>,
     #[command(flatten)]
     cluster: ClusterOption,
-    /// Write the reference documentation into this folder, one page per entry, and remove other pages from it.
+    /// Write the reference documentation into this folder, one page per entry, and remove the pages of entries that no
+    /// longer exist.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["kind", "name"])]
     markdown: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The options that select charts.
+//! Defines the options that select charts, and opens the chart store with the selected charts.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads what its user names")]
 
@@ -44,7 +44,7 @@ impl ChartOptions {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
 
-    /// Reads the lock file, or else the built-in lock.
+    /// Reads the selected lock file. If the user selected no file, it returns the built-in lock.
     fn lock(&self) -> anyhow::Result<Lock> {
         match &self.lock {
             Some(file) => read_lock(file),
@@ -57,13 +57,13 @@ impl ChartOptions {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// Opens the chart store with the selected source of charts, and with this lock instead of the selected one.
+    /// Opens the chart store with the selected source of charts. It uses `lock` instead of the selected lock file.
     pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns the puller of the chart store, which runs helm. If the source is a folder, it pulls nothing, and helm
-    /// need not be installed.
+    /// Returns the puller with which the chart store pulls charts. It runs helm. If the source is a folder, the puller
+    /// pulls no charts, and helm need not be installed.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

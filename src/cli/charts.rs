@@ -45,7 +45,7 @@ struct LockArguments {
     /// Write only the key trees, and keep the lock
     #[arg(long)]
     keys_only: bool,
-    /// The charts, as NAME or NAME@VERSION; default: those of the lock
+    /// The charts, as NAME or NAME@VERSION; default: the charts of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<ChartArgument>,
 }
@@ -57,7 +57,7 @@ struct PullArguments {
     /// The folder to fill
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The charts, as NAME or NAME@VERSION; default: those of the lock
+    /// The charts, as NAME or NAME@VERSION; default: the charts of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<ChartArgument>,
 }
@@ -94,7 +94,8 @@ impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
         let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
-        // A new lock accepts the current charts, so the old digests must not be checked.
+        // A new lock accepts the current charts of the repository. So do not compare these charts with the digests of
+        // the old lock.
         let mut unpinned = lock.clone();
         unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.chart_options.puller().await?;
@@ -191,8 +192,8 @@ impl ChartOptions {
     }
 }
 
-/// Returns the charts that the user names; by default those of the lock, or without a lock every installable chart of
-/// the source.
+/// Returns the charts that the user names. By default, it returns the charts of the lock; if the lock is empty, every
+/// installable chart of the source.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());
@@ -213,7 +214,8 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 
-/// Counts the charts that succeeded and that failed. A failed chart does not stop the remaining ones.
+/// Counts the charts that succeeded and the charts that failed. After a failed chart, the command continues with the
+/// next chart.
 #[derive(Default)]
 struct Results {
     done: usize,
@@ -236,7 +238,8 @@ impl Results {
         }
     }
 
-    /// Returns an error if a chart failed, or if there was no chart. `verb` says what was done, such as `pulled`.
+    /// Returns an error if a chart failed, or if there was no chart. `verb` says what the command did with the charts,
+    /// such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

@@ -1,16 +1,16 @@
-//! Options that describe the target cluster, for commands that do not query it.
+//! Defines the options with which the user describes the target cluster to commands that do not query it.
 
 use clap::Args;
 
 use osdpl_core::observed::{Class, ClusterInfo, NodeCount, Range};
 use osdpl_lint::rule::check_network;
 
-/// The options that describe the target cluster.
+/// The options with which the user describes the target cluster to commands that do not query it.
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
 pub(crate) struct ClusterInfoOptions {
-    /// The number of nodes of the cluster, each with every role. osdpl checks that there are enough for replicas that
-    /// need a node each.
+    /// The number of nodes of the cluster; osdpl assumes that each node has every role. It checks that the cluster has
+    /// enough nodes for replicas that need a node each.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
     /// A StorageClass of the cluster, or NAME=PROVISIONER; repeat for each class.

@@ -1,4 +1,4 @@
-//! Options that subcommands share: the catalogue and the resource.
+//! Defines options that subcommands share: the catalogue and the resource.
 
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ impl CatalogOption {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the text to print before an error about the catalogue, such as `the catalogue in DIR is invalid`. It
-    /// names the folder, because file names in the error are relative to the folder.
+    /// Returns the text before an error about the catalogue, such as `the catalogue in DIR is invalid`. The text names
+    /// the catalogue's folder, because the file names in the error are relative to this folder.
     pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
         format!("the catalogue{folder} is invalid")
@@ -51,9 +51,9 @@ impl CatalogOption {
 /// The arguments that select a resource of the cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
-    /// The resource's name; default: the only one there is.
+    /// The resource's name; default: the only resource in the cluster.
     pub name: Option<String>,
-    /// The resource's namespace; default: all are searched.
+    /// The resource's namespace; default: osdpl searches all namespaces.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -63,10 +63,10 @@ pub(crate) struct Target {
 /// The options that select a resource of the cluster, for commands with other positional arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceOption {
-    /// The resource's name in the cluster; default: the only one there is.
+    /// The resource's name in the cluster; default: the only resource in the cluster.
     #[arg(long)]
     pub name: Option<String>,
-    /// The resource's namespace, unless the file names one; default: all are searched.
+    /// The resource's namespace, unless the file names one; default: osdpl searches all namespaces.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The shell to complete for.
+    /// The shell for which osdpl prints completions.
     shell: Shell,
 }
 
@@ -28,7 +28,7 @@ impl Arguments {
 /// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
 /// directive.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
-    // Without `build`, the command lacks the `help` subcommands and the global options, which are completed, too.
+    // `build` adds the `help` subcommands and the global options to the command, so that the shell completes them, too.
     root.build();
     let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
     let mut command = &root;
@@ -44,7 +44,8 @@ pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // The directive `:4` tells the shell not to complete files; with `:0` it completes them if there is no candidate.
+    // The directive `:4` tells the shell not to complete files. With `:0`, the shell completes files if there is no
+    // candidate.
     output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
@@ -75,7 +76,8 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// Returns the subcommands or else the values of positional arguments, and whether the shell may also complete files.
+/// Returns the subcommands of a command. If it has no subcommands, returns the values of its positional arguments. The
+/// flag says whether the shell may also complete files.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
@@ -86,7 +88,7 @@ fn names(command: &Command) -> (Candidates, bool) {
     }
 }
 
-/// Returns the first line of a help text: in kubectl's format, each line is one candidate.
+/// Returns the first line of a help text, because each line of kubectl's format is one candidate.
 fn help(text: Option<&clap::builder::StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

@@ -14,10 +14,12 @@ use super::input::ReadError;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
-/// The API server that this process uses, and the command-line options that select another one, for error messages.
+/// The address of the API server that this process uses, and the command-line options that select another API server.
+/// Error messages contain both.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
-/// Remembers the API server for the messages of [`readable`].
+/// Stores the address of the API server, and the options that select another API server, for the messages of
+/// [`readable`].
 pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
@@ -28,7 +30,7 @@ pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig file; default: the current one.
+    /// The context in the kubeconfig file; default: the current context.
     #[arg(long)]
     context: Option<String>,
 }
@@ -89,18 +91,22 @@ impl ClusterOption {
     }
 }
 
-/// Returns the error for a kubeconfig that was read but selects no cluster.
+/// Returns the error for a valid kubeconfig that selects no cluster.
 fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
     let names = || kubeconfig.contexts.iter().map(|context| context.name.as_str());
     let all = names().collect::<Vec<_>>().join(", ");
-    let existing = if all.is_empty() { "it has none".to_owned() } else { format!("it has {all}") };
+    let choose = if all.is_empty() {
+        "it has no contexts, so name another kubeconfig with --kubeconfig".to_owned()
+    } else {
+        format!("choose one of its contexts with --context: {all}")
+    };
     match error {
         KubeconfigError::CurrentContextNotSet => {
-            anyhow!("the kubeconfig {name} has no current context: name one with --context; {existing}")
+            anyhow!("the kubeconfig {name} has no current context; {choose}")
         }
         KubeconfigError::LoadContext(context) => {
             let hint = did_you_mean(context, names());
-            anyhow!("the kubeconfig {name} has no context {context:?}{hint}; {existing}: name one with --context")
+            anyhow!("the kubeconfig {name} has no context {context:?}{hint}; {choose}")
         }
         other => {
             anyhow!("the kubeconfig {name} can't be used: {other}; correct it, or name another with --kubeconfig")
@@ -108,8 +114,8 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
     }
 }
 
-/// Whether a kubeconfig or the pod's environment names a cluster. The cluster may be unreachable, the kubeconfig
-/// invalid.
+/// Whether a kubeconfig or the pod's environment names a cluster. It does not check that the kubeconfig is valid or the
+/// cluster reachable.
 pub(crate) fn is_configured() -> bool {
     let in_files = match Kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
@@ -198,11 +204,15 @@ mod tests {
             ("", None, "reading the kubeconfig FILE: there is no such file; name an existing one"),
             ("token: hunter2\na: [", None, "this is not a kubeconfig: FILE:2:4: unclosed bracket '['; correct it"),
             ("contexts: hunter2\n", None, "this is not a kubeconfig: FILE: failed to parse"),
-            (KUBECONFIG, None, "the kubeconfig FILE has no current context: name one with --context; it has lab"),
+            (
+                KUBECONFIG,
+                None,
+                "the kubeconfig FILE has no current context; choose one of its contexts with --context: lab",
+            ),
             (
                 KUBECONFIG,
                 Some("alb"),
-                "the kubeconfig FILE has no context \"alb\", did you mean \"lab\"?; it has lab: name",
+                "the kubeconfig FILE has no context \"alb\", did you mean \"lab\"?; choose one of its contexts with --context: lab",
             ),
             (KUBECONFIG, Some("lab"), "the kubeconfig FILE can't be used: failed to load the cluster of context: lab"),
         ] {

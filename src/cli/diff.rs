@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     /// Compare only these releases.
     releases: Vec<String>,
-    /// Also compare the objects that helm would render from the operator's charts (--charts) with the recorded ones.
+    /// Also compare the recorded objects with the objects that helm would render from the operator's charts (--charts).
     #[arg(long)]
     manifests: bool,
     /// The output format.
@@ -64,7 +64,7 @@ impl Arguments {
     }
 
     async fn compare(&self) -> anyhow::Result<DiffReport> {
-        // Open the charts before the cluster is read, so that the command fails early without them.
+        // Open the charts before reading the cluster, so that the command fails early if it can't open them.
         let renderer = if self.manifests { Some(Renderer::open(&self.chart_options).await?) } else { None };
         let (resource, file) = (&self.resource, self.file.as_deref());
         let live =

@@ -20,7 +20,7 @@ pub(crate) struct Document {
     location: Location,
     /// The resource as written in the file.
     object: Value,
-    /// The namespace of the resource if the file names none.
+    /// The namespace that the resource gets if the file does not set one.
     namespace: Option<String>,
     /// The other objects of the file, for example Secrets and `ConfigMap`s that the resource references.
     pub others: Vec<Value>,
@@ -38,13 +38,14 @@ struct Location {
 }
 
 impl Location {
-    /// Returns the location of a field, such as `cloud.yaml:12`. If the file lacks the field, it is that of the nearest
-    /// parent.
+    /// Returns the location of a field, such as `cloud.yaml:12`. If the file does not contain the field, it returns the
+    /// location of the nearest parent.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         format!("{}:{}", self.file, self.number(keys))
     }
 
-    /// Returns the line of a field; of its nearest parent if the file lacks the field.
+    /// Returns the line number of a field. If the file does not contain the field, it returns the line number of the
+    /// nearest parent.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.document.nearest(self.keys.iter().map(String::as_str).chain(keys)) + self.lines_before
     }
@@ -154,24 +155,26 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the file, as messages show it.
+    /// Returns the name of the resource's file, in the form that messages use: `stdin` for standard input.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
 
-    /// Returns the location of a field, such as `cloud.yaml:12`. If the file lacks the field, it is that of the nearest
-    /// parent.
+    /// Returns the location of a field, such as `cloud.yaml:12`. If the file does not contain the field, it returns the
+    /// location of the nearest parent.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
 
-    /// Returns the line of a field; of its nearest parent if the file lacks the field.
+    /// Returns the line number of a field. If the file does not contain the field, it returns the line number of the
+    /// nearest parent.
     pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.location.number(keys)
     }
 }
 
-/// Returns the resource of this name, or the only one; `None` if the file contains no resource at all.
+/// Returns the resource with this name, or the only resource if `name` is `None`. Returns `None` if the file contains
+/// no resource.
 fn select(
     file: &str,
     name: Option<&str>,

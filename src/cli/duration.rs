@@ -1,4 +1,4 @@
-//! Durations in kubectl's notation.
+//! Parses and formats durations in kubectl's notation, such as `1h30m`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
-    // The parser also accepts spaces, fractions and units below a second: refuse them.
+    // Refuse spaces, fractions and units below a second, which the parser would accept.
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let duration = SpanParser::new().parse_unsigned_duration(text).ok();
     duration.filter(|duration| is_plain && duration.subsec_nanos() == 0).ok_or_else(|| {

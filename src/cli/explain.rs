@@ -52,7 +52,7 @@ struct Cloud {
     selection: Selection,
     facts: Facts,
     desired: Desired,
-    /// Whether the cloud was resolved from a file alone, so that its credentials and its Ceph are placeholders.
+    /// Whether osdpl resolved the cloud from a file alone, so that its credentials and its Ceph are placeholders.
     is_offline: bool,
 }
 
@@ -105,8 +105,8 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions in the namespace of the resource. They come from `--file` if it is given,
-    /// or else from the cluster.
+    /// Loads the catalogue with the additions in the namespace of the resource. It reads the additions from the file of
+    /// `--file`, or from the cluster if the option is not set.
     async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<ExtendedCatalog> {
         let (additions, on_invalid) = match (&self.file, live) {
             (Some(file), _) => (read_file(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
@@ -130,7 +130,7 @@ impl Arguments {
         }
     }
 
-    /// Connects to the cluster, and finds the resource that the options name, or the only one.
+    /// Connects to the cluster, and finds the resource that the options name, or the only resource of the cluster.
     async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
@@ -163,7 +163,7 @@ impl Arguments {
         })
     }
 
-    /// Adds the charts' complete defaults to the explanations, if charts are given.
+    /// Adds the complete defaults of the charts to the explanations, if the user selected charts.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
@@ -190,7 +190,7 @@ fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud>
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 
-/// Returns the list that a path points into: `jobs` of `jobs[0]`.
+/// Returns the path of the list if a path names an entry of a list: `jobs` for `jobs[0]`.
 fn list_of(path: &Path) -> Option<Path> {
     let keys = path.keys();
     let (position, name) = keys.iter().enumerate().find_map(|(position, key)| {

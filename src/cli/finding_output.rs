@@ -1,4 +1,4 @@
-//! Findings as the command line prints them, in the form of `osdpl validate`.
+//! Converts findings to the JSON and text that every subcommand prints, with the same keys as `osdpl validate`.
 
 use std::fmt;
 
@@ -8,13 +8,14 @@ use super::document::Document;
 use osdpl_core::finding::{Finding, Location};
 use osdpl_lint::validate::keys_of_field;
 
-/// A finding about a resource, as JSON and text.
+/// A finding about a resource, in the form that the command line prints: JSON or text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct FindingOutput {
     /// The file that the resource was read from; absent for a resource of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line, from 1, of the field or of its nearest parent.
+    /// The line number of the field in the file, from 1. If the file does not contain the field, the line number of its
+    /// nearest parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     pub level: &'static str,
@@ -36,7 +37,7 @@ impl FindingOutput {
         }
     }
 
-    /// Returns the finding with secrets removed from its message by `scrub`.
+    /// Returns the finding after `scrub` has removed the secrets from its message.
     #[must_use]
     pub(crate) fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
         Self { message: scrub(&self.message), ..self }

@@ -20,10 +20,10 @@ pub(crate) struct Arguments {
     /// Nodes that were deleted and will not come back.
     #[arg(required = true)]
     nodes: Vec<String>,
-    /// The resource's name; default: the only one there is.
+    /// The resource's name; default: the only resource in the cluster.
     #[arg(long)]
     name: Option<String>,
-    /// The resource's namespace; default: all are searched.
+    /// The resource's namespace; default: osdpl searches all namespaces.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]

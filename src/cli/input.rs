@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use osdpl_core::files;
 
-/// Returns the name of a file as messages show it; standard input is called `stdin`.
+/// Returns the name of a file for messages: `stdin` for standard input.
 pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -81,18 +81,19 @@ enum Command {
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
     ///
-    /// Secret values are not shown, only their origin. With a file no cluster is needed.
+    /// osdpl does not show secret values, only their origin. With a file no cluster is needed.
     ///
-    /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource is not well-formed or uses
-    /// unknown names, and with code 2 if a file can't be read. Other errors of the resource are noted, and the value is
-    /// explained anyway.
+    /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource does not match its schema or
+    /// uses unknown names, and with code 2 if a file can't be read. Despite other errors of the resource, osdpl
+    /// explains the value, and prints the number of errors.
     Explain(explain::Arguments),
     /// Show what the operator would do now, and why other releases wait.
     ///
     /// Against the cluster it reads what the operator reads, with your permissions: helm's records and the credentials
     /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
-    /// writes nothing and does not run helm. A plan depends on the catalogue: if yours differs from the operator's,
-    /// pass the operator's. Exits with code 1 if the resource is refused, 2 if a file can't be read.
+    /// writes nothing and does not run helm. A plan depends on the catalogue: if the operator does not use the built-in
+    /// catalogue, pass the operator's catalogue. Exits with code 1 if the resource is refused, 2 if a file can't be
+    /// read.
     Plan(plan::Arguments),
     /// Compare the releases recorded by helm with the desired state: values and, with --manifests, objects. Secrets are
     /// not shown.
@@ -102,8 +103,8 @@ enum Command {
     Diff(diff::Arguments),
     /// Validate files before they are applied; no cluster needed.
     ///
-    /// Exits with code 0 if there are no errors, 1 if there are (with --strict also for warnings), 2 if something can't
-    /// be read.
+    /// Exits with code 0 if there are no errors, 1 if there are errors (with --strict also for warnings), 2 if a file
+    /// or folder can't be read.
     Validate(validate::Arguments),
     /// Check clouds against the values that you expect, with test cases from files, for your own CI; no cluster needed.
     ///
@@ -112,9 +113,9 @@ enum Command {
     Test(test::Arguments),
     /// Describe an existing cloud, installed by hand or by other tools; with release names, adopt them.
     ///
-    /// It finds helm releases of the catalogue's charts and writes the OpenStackDeployment that describes them, with
-    /// their passwords. It changes nothing in the cluster. With release names it requests the operator to adopt them,
-    /// which starts no helm if nothing differs.
+    /// Without release names, osdpl finds helm releases of the catalogue's charts and writes the OpenStackDeployment
+    /// that describes them, with their passwords. It changes nothing in the cluster. With release names, it requests
+    /// the operator to adopt these releases; the operator starts no helm if nothing differs.
     Adopt(adopt::Arguments),
     /// List services, presets, features and OpenStack releases, or describe one; no cluster needed.
     Catalog(catalog::Arguments),
@@ -126,7 +127,7 @@ enum Command {
     Detach(detach::Arguments),
     /// Remove hosts of permanently deleted nodes from Nova and Neutron.
     Forget(forget::Arguments),
-    /// Show the cloud: releases, components, and what it waits for.
+    /// Show the status of the cloud: its releases and components, and what the cloud waits for.
     Status(status::Arguments),
     /// Explain why something is not ready: the complete chain to its root cause, and the objects to inspect.
     ///
@@ -134,7 +135,7 @@ enum Command {
     Why(why::Arguments),
     /// Wait until the cloud is Ready.
     ///
-    /// Exits with code 0 if it is, 1 after the timeout, 2 if it needs manual intervention.
+    /// Exits with code 0 if the cloud is Ready, 1 after the timeout, 2 if the cloud needs manual intervention.
     Wait(wait::Arguments),
     /// Lock, pull and list charts.
     Charts(charts::Arguments),

@@ -15,7 +15,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
-/// What selects the cloud to load: the resource, the catalogue and the charts.
+/// The options that select the cloud to load: the resource, the catalogue and the charts.
 pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
     /// The file that replaces the cluster's resource, as if the file were applied.
@@ -32,7 +32,7 @@ pub(crate) struct Live {
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
-    /// The document that the resource was read from; `None` if it comes from the cluster.
+    /// The document of the file that contains the resource; `None` if osdpl read the resource from the cluster.
     pub document: Option<Document>,
 }
 

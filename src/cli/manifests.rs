@@ -21,8 +21,8 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// Top-level keys of values below which nothing is secret, even if a key sounds like it, as
-/// `images.tags.keystone_credential_setup` does.
+/// Top-level keys of values. osdpl treats nothing below these keys as secret, even if a key is named like a secret,
+/// such as `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.
@@ -42,7 +42,8 @@ impl Renderer {
         Ok(Self { store, program, capabilities: Capabilities::default() })
     }
 
-    /// Makes helm render for the Kubernetes version and the APIs of this cluster, because templates may depend on them.
+    /// Makes helm render for the Kubernetes version and the APIs of this cluster, because the output of templates may
+    /// depend on both.
     pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
@@ -108,7 +109,8 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// Returns a scrubber for the manifest of a release: `secrets` are all secrets of the cloud, `recorded` the release's
 /// previous values.
 ///
-/// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
+/// Scrubbing is expensive and a cloud has hundreds of secrets. So the scrubber contains only secrets that occur in the
+/// release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
     // A path with plain text in the desired values may have a secret in the record: also scrub what the record has
@@ -125,7 +127,7 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }
-    // Helm's record does not mark secrets: the name of a key tells whether its value is one.
+    // Helm's record does not mark secrets. So recognize a secret value by the name of its key.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
         if !is_plain && is_secret_value(&path, value) {

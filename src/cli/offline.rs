@@ -22,11 +22,11 @@ pub(crate) struct Offline {
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// What the facts contain placeholders for, as lines for the user.
+    /// The lines that tell the user which facts are placeholders.
     placeholders: Vec<String>,
 }
 
-/// The error for a resource that is refused. Its findings have been printed.
+/// The error that the resource is refused. osdpl has printed the findings before it returns this error.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -44,7 +44,7 @@ impl Offline {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
-    /// Resolves the resource again, with the given charts instead of the locked ones.
+    /// Resolves the resource again, with the given charts instead of the charts of the lock.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,
@@ -53,7 +53,8 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Drop the findings that the locked charts caused: they may not apply to the given charts.
+        // Drop the findings that the charts of the lock caused, because these findings may not apply to the given
+        // charts.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;
@@ -76,7 +77,8 @@ impl Offline {
     /// Resolves a resource even if it has errors, so that its values can be explained. It prints the number of errors.
     ///
     /// # Errors
-    /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
+    /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
+    /// because a preset is unknown. Every finding has been printed then.
     pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
@@ -100,16 +102,17 @@ impl Offline {
             let unknown = unknown.map(String::as_str).collect::<Vec<_>>().join(", ");
             if !unknown.is_empty() {
                 eprintln!(
-                    "unknown: the default images of the charts of {unknown}, which spec.images rewrites: they are left as they are"
+                    "unknown: the default images of the charts of {unknown}; osdpl can't show how spec.images rewrites these images"
                 );
             }
         }
     }
 
-    /// Resolves a resource even if it has errors, unless one of them prevents its selection.
+    /// Resolves a resource if osdpl can determine the cloud's releases, even if the resource has other errors.
     ///
     /// # Errors
-    /// If the resource is not well-formed, or if an error prevents its selection; every finding has been printed.
+    /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
+    /// because a preset is unknown. Every finding has been printed then.
     pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
@@ -121,30 +124,31 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Use the findings of the review: they are about every field of the file, those of resolving only about values.
+        // Use the findings of `review`, which checks every field of the file. `desired` has only findings about values.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it is well-formed. This function does not look for other errors: its callers do,
-/// some of them with facts from the cluster.
+/// Returns the resource of a file if it matches the CRD's schema. Its callers look for other errors, some with facts
+/// from the cluster.
 ///
 /// # Errors
-/// If the resource is not well-formed ([`Refused`]); every finding of `osdpl validate` has been printed.
+/// If the resource does not match the schema ([`Refused`]); every finding of `osdpl validate` has been printed.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
-/// Returns the findings of a resource that is not well-formed, one per line; `None` if the resource is well-formed.
+/// Returns all findings about a resource that does not match the CRD's schema, one per line. Returns `None` if the
+/// resource matches the schema.
 pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
 }
 
-/// The resource of a file with the context for its validation.
+/// The resource of a file, with what osdpl needs to validate it: the catalogue, the schemas, and the file's objects.
 struct Validation<'a> {
     document: &'a Document,
     input: ReviewInput<'a>,
@@ -165,7 +169,7 @@ impl<'a> Validation<'a> {
         self.review().0
     }
 
-    /// Returns all findings about the resource, and its evaluation as far as it could be parsed.
+    /// Returns all findings about the resource, and its evaluation if osdpl could parse it.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
         self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
@@ -209,7 +213,8 @@ pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, with their lines if the document is given, and fails if one is an error.
+/// Prints findings, and fails if one of the findings is an error. With a document, it prints the file and line of each
+/// finding.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
@@ -217,7 +222,8 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings. If the document is given, it sorts them by line and adds the file and line to each.
+/// Formats findings, one per line. With a document, it sorts the findings by line and adds the file and line to each
+/// finding.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
         findings
@@ -296,7 +302,7 @@ mod tests {
         assert_eq!(
             well_formed(&document, &catalog).unwrap().spec.presets,
             ["smal"],
-            "a resource with an unknown preset is well-formed"
+            "a resource with an unknown preset matches the CRD's schema"
         );
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
-    /// The folder for charts and helm's own files.
+    /// The folder in which the operator caches charts, and helm its own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
     /// The address on which the operator serves probes and metrics.
@@ -89,7 +89,7 @@ impl Arguments {
         let operator_pods = OperatorPods::new(instance);
         operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
         let trigger = Arc::new(Notify::new());
-        // The tasks read pod logs before the first reconcile pass, and must scrub these secrets from them.
+        // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
         let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config()?;
@@ -190,7 +190,7 @@ async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     Ok((client, kube::Client::try_from(config)?))
 }
 
-/// Refreshes every 30 seconds what no watch reports: the operator's own pods, and the charts in a folder.
+/// Reads every 30 seconds what no watch reports: the operator's own pods, and the charts in a folder.
 async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

@@ -4,9 +4,11 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// The exit code that a shell reports for SIGPIPE: an interrupted command must not look successful.
+/// The exit code that a shell reports for a process that SIGPIPE ended. osdpl returns it if the reader closes the pipe,
+/// because an interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
-/// The exit code if standard output can't be written. Not 1, which commands return for differences and failed cases.
+/// The exit code if osdpl can't write to standard output. It is not 1, which commands return for differences and failed
+/// cases.
 const UNWRITABLE: i32 = 2;
 
 /// Prints a text, and exits the process if standard output can't be written.

@@ -33,7 +33,8 @@ use report::PlanReport;
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Plan for this file's resource instead of the cluster's, as if it were applied; `-` for standard input.
+    /// Plan for the resource in this file, as if it were applied; default: the resource in the cluster. `-` for
+    /// standard input.
     #[arg(long, short)]
     file: Option<PathBuf>,
     /// Plan a new cloud from the file, without a cluster.
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     /// Show the changed values, not only their paths.
     #[arg(long)]
     values: bool,
-    /// Show credentials among the values, too.
+    /// With --values, show credentials in clear text.
     #[arg(long, requires = "values")]
     credentials: bool,
     /// The output format.
@@ -144,8 +145,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for the JSON output. For text output it returns none, because the command has printed them
-    /// already.
+    /// Returns the findings for the JSON output. For text output it returns no findings, because the command has
+    /// already printed all of them.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()

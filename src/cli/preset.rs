@@ -37,13 +37,14 @@ struct Diff {
     /// The presets of the first cloud, separated by commas, in the order of composition: `compute`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// The presets of the second cloud, which the first is compared with: `compute,ha`.
+    /// The presets of the second cloud, which osdpl compares with the first cloud: `compute,ha`.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
-    /// The OpenStack release; default: that of the file, or the newest one.
+    /// The OpenStack release; default: the release of the file's resource, or the newest release.
     #[arg(long)]
     release: Option<String>,
-    /// Compare with the features and values of this file's resource instead of an empty one; `-` for standard input.
+    /// Use the features and values of the resource in this file for both clouds; default: an empty resource. `-` for
+    /// standard input.
     #[arg(long, short)]
     file: Option<PathBuf>,
     /// The output format.
@@ -53,7 +54,7 @@ struct Diff {
     catalog: CatalogOption,
 }
 
-/// Presets in the order of composition.
+/// The presets of one cloud, in the order in which osdpl composes them.
 #[derive(Clone)]
 struct Presets(Vec<String>);
 
@@ -88,7 +89,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the spec that both compared clouds share, except for the presets.
+    /// Returns the spec of the two compared clouds, which differ only in their presets.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {

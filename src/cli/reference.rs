@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// The line of one item in a list.
+/// An item of the catalogue, as a list of items shows it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ListEntry {
     /// The name of the item.
@@ -82,9 +82,9 @@ pub struct ListEntry {
 /// The full description of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// Structured data, for programs.
+    /// The description as JSON, for programs.
     pub data: Value,
-    /// A Markdown page, for users.
+    /// The description as a Markdown page, for users.
     pub page: String,
 }
 

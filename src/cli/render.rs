@@ -43,19 +43,21 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     /// Render only these releases.
     releases: Vec<String>,
-    /// Use placeholder credentials instead of `<redacted>`, the same in each run: for `helm template`. Secrets that you
-    /// wrote yourself stay redacted.
+    /// Write placeholder credentials instead of `<redacted>`, for example for `helm template`. The placeholders are the
+    /// same in each run. Secrets that you wrote yourself stay redacted.
     #[arg(long, conflicts_with = "credentials")]
     placeholders: bool,
-    /// Write `<release>.yaml` files and install.sh, which runs helm with them, into this folder instead of printing.
+    /// Write `<release>.yaml` files with the values, and install.sh, which runs helm with these files, into this folder
+    /// instead of printing the values.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the REAL credentials of the cluster: passwords and keys in clear text. The folder must be accessible only
-    /// to you (0700), its files get mode 0600. The resource is the cluster's, or the file's as if it were applied.
+    /// to you (0700), its files get mode 0600. osdpl renders the cluster's resource, or the resource in --file
+    /// as if it were applied.
     #[arg(long, requires = "out")]
     credentials: bool,
-    /// Also render the manifests of the charts (--charts); without --out instead of the values. Secrets in them are
-    /// always redacted.
+    /// Also render the manifests of the charts (--charts). Without --out, print the manifests instead of the values.
+    /// Secrets in manifests are always redacted.
     #[arg(long)]
     manifests: bool,
     /// The major version of helm that install.sh is for, if the operator does not report its own.
@@ -69,7 +71,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A cloud whose values are rendered, and what the commands in install.sh need.
+/// A cloud whose values `osdpl render` prints or writes, with what install.sh needs to install it.
 struct Cloud {
     namespace: String,
     name: String,
@@ -83,11 +85,11 @@ struct Cloud {
     cluster: Option<script::ClusterIdentity>,
     /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
-    /// The paths of the secrets that users wrote, by release. Placeholders never replace these: they stay redacted.
+    /// The paths of the secrets that users wrote, by release. With `--placeholders`, these secrets stay redacted.
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
-/// What is written for a secret value.
+/// What `osdpl render` writes for a secret value: `<redacted>`, a placeholder, or the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
     Redacted,
@@ -97,7 +99,8 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading any credential, so that none is written to a folder that others can read.
+        // Check the folder before reading credentials, so that osdpl writes no credential to a folder that others can
+        // read.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
@@ -189,7 +192,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release with its secrets redacted, replaced or real, as the options request.
+    /// Returns the values of a release. Its secrets are redacted, placeholders or real, as [`Secrets`] says.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -216,7 +219,8 @@ fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// Replaces every text and number below these paths by one of the same type, because templates depend on types.
+/// Replaces every string and number below these paths with another string or number. It keeps the type, because
+/// templates depend on types.
 fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     let mut redacted = values.clone();
     for path in paths {
@@ -228,7 +232,7 @@ fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     redacted
 }
 
-/// Replaces every text in a value with `<redacted>`, and every number with 0.
+/// Replaces every string in a value with `<redacted>`, except empty strings, and every number with 0.
 fn redact_scalars(value: &mut Value) {
     match value {
         Value::String(text) if !text.is_empty() => "<redacted>".clone_into(text),

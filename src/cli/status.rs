@@ -63,8 +63,8 @@ impl Arguments {
     }
 }
 
-/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. For output without a
-/// terminal.
+/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. `--watch` uses it if
+/// standard output is not a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -75,7 +75,7 @@ fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<Strin
     lines
 }
 
-/// Returns the symbol of a release: ready, failed or unmanaged, absent, or in progress.
+/// Returns the symbol that shows whether a release is ready, failed or unmanaged, absent, or in progress.
 fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
@@ -85,7 +85,7 @@ fn mark(child: &HelmReleaseStatus) -> char {
     }
 }
 
-/// Returns the line about a release.
+/// Returns one line with the symbol, name, helm status, revision and message of a release.
 fn line(name: &str, child: &HelmReleaseStatus) -> String {
     let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
@@ -146,7 +146,7 @@ pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     text
 }
 
-/// Returns the roles and their nodes.
+/// Returns the section about roles as text: the number, names and labels of each role's nodes. Empty without roles.
 fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     let mut text = String::new();
     for (name, role) in roles {
@@ -163,7 +163,7 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     text
 }
 
-/// Returns the active rollouts.
+/// Returns the section about active rollouts as text; empty if no rollout is active.
 fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_active());
     let lines = active.map(|(name, rollout)| format!("  {}\n", rollout_line(name, rollout)));
@@ -171,7 +171,7 @@ fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
 }
 
-/// Returns the last results of tests.
+/// Returns the section with the last result of each test of the cloud as text; empty without tests.
 fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     let line = |(name, test): (&String, &TestStatus)| {
         let result = match test.passed {
@@ -187,7 +187,8 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nTests:\n{lines}") }
 }
 
-/// Returns the node maintenances; empty if they can't be listed, since they are not part of the cloud's own status.
+/// Returns the section about NodeMaintenance resources as text. It is empty if the API server can't list these
+/// resources, because the command also shows the cloud without them.
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
@@ -206,7 +207,7 @@ async fn maintenances(client: &kube::Client) -> String {
     text
 }
 
-/// Returns the root causes, with the objects to inspect and what waits for them.
+/// Returns the section about root causes as text: each cause, the objects to inspect, and what waits for the cause.
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {

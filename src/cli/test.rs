@@ -54,8 +54,8 @@ enum Format {
 const INVALID: u8 = 2;
 
 impl Arguments {
-    /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
-    /// invalid. It reports the remaining cases anyway.
+    /// Returns 0 if every case passes, 1 if a case fails, 2 if a file can't be read, or if a file or a case is invalid.
+    /// After any of these problems, it still reports the remaining cases.
     pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
@@ -79,15 +79,15 @@ impl Arguments {
     }
 }
 
-/// The loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the
-/// same additions.
+/// Keeps each loaded catalogue, so that cases with the same additions share it: loading a catalogue takes longer than
+/// checking a case.
 struct CatalogCache<'a> {
     option: &'a CatalogOption,
     loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,
 }
 
 impl<'a> CatalogCache<'a> {
-    /// Creates the cache with the catalogue without additions.
+    /// Creates the cache, and loads the catalogue without additions into it.
     ///
     /// # Errors
     /// If the catalogue itself is invalid.

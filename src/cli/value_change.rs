@@ -1,4 +1,4 @@
-//! The values that an upgrade of a release changes, as the command line prints them, without secrets.
+//! Lists the values that an upgrade of a release changes, for the output of commands, without secrets.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// What to print about changed values.
+/// The options that decide what a command prints about changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
     pub values: bool,
-    /// Print the values that are credentials, too, instead of `<redacted>`.
+    /// Print credentials in clear text, instead of `<redacted>`.
     pub credentials: bool,
 }
 
@@ -23,12 +23,12 @@ pub(crate) struct DisplayOptions {
 #[derive(Serialize)]
 pub(crate) struct Change {
     pub path: String,
-    /// The value before the upgrade; absent if it is not printed, or if there is none.
+    /// The value before the upgrade; absent if the command does not print values, or if there was no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The object with the settings of Ceph that the new value comes from; absent for a value from elsewhere.
+    /// The object with the Ceph settings from which osdpl took the new value; absent if the value has another source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -73,18 +73,19 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths in Secret manifests among the recorded and the desired values. Both are needed, because a Secret that
-    /// the upgrade removes is only among the recorded values.
+    /// The paths below Secret manifests in the recorded and in the desired values. A Secret that the upgrade removes is
+    /// only in the recorded values.
     paths_in_secrets: Vec<Path>,
 }
 
-/// Whether values are recorded or desired, which decides how their secrets are found.
+/// Where values come from: helm's record or the desired state. This decides how [`Redactor`] finds secrets in them.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// Recorded values. Their layers are unknown, so every path that any layer marks as secret now is hidden.
+    /// Recorded values, whose layers osdpl does not know. The redactor hides every path that any layer marks as secret
+    /// now.
     Record,
-    /// Desired values. A value that its layer does not mark as secret is shown, even if it replaces a secret of an
-    /// earlier layer.
+    /// Desired values. The redactor does not hide a value that its layer does not mark as secret, even if the value
+    /// replaces a secret of an earlier layer.
     Desired,
 }
 
@@ -105,7 +106,7 @@ impl<'a> Redactor<'a> {
     }
 
     fn is_secret(&self, path: &Path, value: &Value, marks: &[Path]) -> bool {
-        // The name of an image is not secret, whatever its key is called.
+        // The name of an image is not secret, even if its key is named like a secret.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut marked = marks.iter().chain(&self.paths_in_secrets);

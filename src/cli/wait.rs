@@ -16,7 +16,7 @@ use super::duration;
 use super::output;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
-/// The exit code if manual intervention is needed.
+/// The exit code of `osdpl wait` if the cloud needs manual intervention.
 const STALLED: u8 = 2;
 
 #[derive(Args)]
@@ -63,13 +63,13 @@ impl Arguments {
     }
 }
 
-/// Whether the cloud is Ready according to a status for the current spec.
+/// Whether the status is for the current spec, and says that the cloud is Ready.
 pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
-/// Returns the message to show instead of a status that is not for the current spec yet: the operator has just started,
-/// is busy, or does not run.
+/// Returns the message that commands show instead of a status for an older spec; `None` if the status is for the
+/// current spec. It says that the operator has not observed the current spec yet.
 pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
@@ -83,18 +83,18 @@ pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<S
     ))
 }
 
-/// Returns why manual intervention is needed, according to a status for the current spec.
+/// Returns why the cloud needs manual intervention, if the status is for the current spec and says so.
 fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
     true_condition(deployment, condition::STALLED).map(|condition| condition.message.as_str())
 }
 
-/// Returns the condition if it is true in a status for the current spec.
+/// Returns the condition of this kind if it is true, and if the status is for the current spec.
 fn true_condition<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
     let mut conditions = current(deployment)?.conditions.iter();
     conditions.find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// Returns the status if it is for the current spec.
+/// Returns the resource's status if the operator wrote it for the current spec.
 fn current(deployment: &OpenStackDeployment) -> Option<&OpenStackDeploymentStatus> {
     deployment.status.as_ref().filter(|status| status.observed_generation == deployment.metadata.generation)
 }

@@ -51,7 +51,7 @@ fn only_rolled_out_releases_keep_old_pods() {
     assert_eq!(
         catalogue.rollout,
         ["openvswitch", "ovn", "libvirt", "nova"],
-        "the rollout of the switch comes first, that of nova last"
+        "the operator rolls out the virtual switch first and nova last"
     );
 }
 
@@ -80,7 +80,7 @@ const ADDED_FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks a cloud with the definitions of [`ADDED_FILES`], whether files or `ConfigMap`s added them.
+/// Checks a cloud that uses the definitions of [`ADDED_FILES`]. Files or `ConfigMap`s have added them to the catalogue.
 fn check_added_definitions(catalog: &Catalog) {
     let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
@@ -130,7 +130,7 @@ fn config_maps_add_the_same_definitions() {
         assert_eq!(
             (&release.inputs, &release.catalog),
             (&now.inputs, &now.catalog),
-            "{name} would change without being affected"
+            "the additions do not change the inputs of {name}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Checks that `osdpl adopt` describes running clouds by the presets and features that created them, and loses no
+//! Checks that `osdpl adopt` detects the presets and features with which a running cloud was created, and loses no
 //! setting.
 
 use std::collections::BTreeMap;
@@ -20,15 +20,15 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, resolved};
 
-/// A cloud, and the description of it that is expected.
+/// A cloud, and what the spec that `osdpl adopt` writes for it must contain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     cloud: String,
     spec: Value,
-    /// The presets and features that the description must have.
+    /// The presets and features that the spec written by `osdpl adopt` must contain.
     found: Value,
-    /// The values that the description must set for single releases, as paths by release.
+    /// The paths of the values that the spec written by `osdpl adopt` must override, by release.
     #[serde(default)]
     own: BTreeMap<String, Vec<String>>,
 }
@@ -37,7 +37,7 @@ fn rows() -> Vec<Row> {
     osdpl_values::yaml::parse("adopted.yaml", include_str!("adopted.yaml")).unwrap()
 }
 
-/// Returns the defaults of a chart from its stand-in, if there is one.
+/// Returns the default values of the chart in `tests/charts`; empty if `tests/charts` does not have the chart.
 fn defaults(chart: &str) -> Values {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/charts/{chart}/values.yaml"));
     let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".into());

@@ -1,5 +1,5 @@
-//! Checks clouds in which the user enables only one service: osdpl adds the services that this one needs, and does not
-//! refuse the cloud.
+//! Checks clouds in which the user enables only one service: osdpl accepts the cloud, and adds the services that the
+//! enabled service needs.
 
 use osdpl_core::catalog::Level;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn only(service: &str) -> Value {
     json!({"openstackRelease": "2026.1", "services": {service: {"enabled": true}}})
 }
 
-/// The test has no exceptions: the user need not set anything else for any service.
+/// This must hold for every service without exception: to enable a service, the user need not set anything else.
 #[test]
 fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();

@@ -50,8 +50,8 @@ fn shared_broker_ignores_dedicated_ones() {
 #[test]
 fn features_apply_to_all_brokers() {
     let catalogue = catalogue();
-    // Skip features that treat dedicated brokers specially: `messaging` sets their values, and also those that
-    // `storage` and `tls` set for the shared broker.
+    // Skip three features: `storage` and `tls` set values of the shared broker only, and `messaging` sets the same
+    // values for dedicated brokers.
     let features =
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {

@@ -22,8 +22,8 @@ fn error_in_a_file_has_a_line() {
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
 }
 
-/// The entry point for WSGI servers differs between OpenStack releases (see `setup.cfg` of each branch), and a chart
-/// sets only one. The catalogue must set the right one where the chart's is wrong.
+/// The entry point for WSGI servers differs between OpenStack releases (see `setup.cfg` of each branch), but a chart
+/// has the entry point of only one release. For other releases, the catalogue must set the right entry point.
 #[test]
 fn wsgi_settings_match_the_openstack_release() {
     let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));

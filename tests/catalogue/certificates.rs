@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// The database servers, which are no clients: the cloud's own, and an independent one.
+/// The releases of database servers, which need no client certificate: the cloud's own server, and an independent one.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts that log in as Keystone's administrator only for a backup outside of this cloud. So they need not trust this
-/// cloud's CA.
+/// Charts that log in as Keystone's administrator only to store a backup in another cloud. So their pods need not trust
+/// this cloud's CA.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
@@ -137,7 +137,7 @@ fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
     let no_issuer = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
-        // A cloud may have an issuer for its other certificates; it must not issue the provided ones.
+        // A cloud may also have an issuer. This issuer must not issue the certificates that the user provides.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
             for (name, release) in &resolved(&catalog, &spec).releases {

@@ -38,8 +38,8 @@ pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Returns clouds by name: each `OpenStack` release and list of presets, with each network and storage backend that
-/// fits.
+/// Returns the specs of clouds by name: every combination of an `OpenStack` release, a list of presets, a network
+/// backend and a storage backend that osdpl allows.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {
@@ -67,7 +67,7 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// Returns a spec with the services that nearly every cloud has, and with these changes.
+/// Returns a spec with Cinder and Heat, which nearly every cloud has, and with these changes.
 pub fn base_spec(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
@@ -86,12 +86,12 @@ pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     resolved_with(catalog, spec, ceph)
 }
 
-/// Resolves a spec with this Ceph.
+/// Resolves a spec with placeholder credentials and this Ceph.
 pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Desired {
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
-/// Resolves a spec with the facts that a Job of this release wrote, as keys and texts.
+/// Resolves a spec with facts that a Job of `release` wrote: `written` contains their keys and values.
 pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
     let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     resolved_from(
@@ -101,7 +101,7 @@ pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written:
     )
 }
 
-/// Resolves a spec with this text in a key of a user's Secret.
+/// Resolves a spec with a user's Secret `name` that contains `text` under `key`, and with placeholder credentials.
 pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, text: &str) -> Desired {
     let secrets = [((name.to_owned(), key.to_owned()), Ok(text.to_owned()))].into();
     resolved_from(catalog, spec, Facts { helm_major: 4, secrets, ..Facts::default() })

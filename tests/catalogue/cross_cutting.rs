@@ -17,7 +17,8 @@ struct Table {
     says: Vec<Reported>,
 }
 
-/// A case of the table: a cloud with these features and services has these values, by release and path.
+/// A case of `sets` in `cross_cutting.yaml`: `releases` contains the values that a cloud with these features and
+/// services must have, by release and path.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
@@ -27,8 +28,8 @@ struct Sets {
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// A case of the table: in a cloud with these features and services, osdpl passes a secret text to a release, and
-/// redacts it when it shows the values.
+/// A case of `secrets` in `cross_cutting.yaml`: in a cloud with these features and services, the values of `release`
+/// must contain the secret `text`, and osdpl must redact it when it shows the values.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret {
@@ -39,7 +40,8 @@ struct Secret {
     text: String,
 }
 
-/// A case of the table: a cloud with these features and services has a finding that begins with this text.
+/// A case of `says` in `cross_cutting.yaml`: osdpl must report a finding that begins with `text` about a cloud with
+/// these features and services.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reported {

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// A release, a path in its values and the expected value; null for a removed default of the chart.
+/// A release, a path in its values and the expected value. Null means that osdpl removes the chart's default.
 type Set = (&'static str, &'static str, Value);
 
-/// Returns a cloud with these features, and the network and storage backends that they need.
+/// Resolves a cloud with these features. With the storage backend `ceph`, it adds an external Ceph.
 fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     let mut features = features.clone();
     if features["storage"]["backend"] == "ceph" {
@@ -48,7 +48,8 @@ fn sets(cases: &[(Value, &[Set])]) {
     }
 }
 
-/// Checks that every spec has a finding at a field, with a message that contains cause and remedy.
+/// Checks each case, which has changes of a spec: osdpl reports a finding at the field, with a message that contains
+/// all given parts.
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {

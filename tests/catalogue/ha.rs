@@ -10,8 +10,8 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &base_spec(&spec))
 }
 
-/// designate's producer and masakari's engine elect no leader, so the preset leaves them at one replica: several would
-/// announce each zone, or recover the same instance, repeatedly.
+/// Designate's producer and Masakari's engine elect no leader, so the preset leaves both at one replica: several
+/// replicas would announce each zone, or recover the same instance, repeatedly.
 #[test]
 fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));

@@ -70,8 +70,8 @@ fn reports_typos_below_user_maps() {
     }
 }
 
-/// OpenStack has more options than the charts list. osdpl does not report an unlisted option, even if it is similar to
-/// a listed one.
+/// OpenStack has more options than the charts list. osdpl does not report an option that a chart does not list, even if
+/// the option is similar to a listed one.
 #[test]
 fn unlisted_options_are_not_typos() {
     let catalog = catalogue();
@@ -164,5 +164,8 @@ fn reports_images_without_a_source() {
             unused.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
         }
     }
-    assert!(unused.is_empty(), "name them in values/services, with the tag of the OpenStack release: {unused:#?}");
+    assert!(
+        unused.is_empty(),
+        "values/services sets the tag of each image of the OpenStack release, including {unused:#?}"
+    );
 }

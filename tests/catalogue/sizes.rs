@@ -20,7 +20,7 @@ fn number_after(text: &str, key: &str) -> u64 {
     rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
-/// Returns the maximum number of connections of a cloud to its database.
+/// Returns the maximum number of connections that the services of a cloud open to the database.
 fn connections(catalog: &Catalog, desired: &Desired) -> u64 {
     let values = desired.releases.iter().map(|(name, release)| (name.as_str(), &release.values)).collect();
     osdpl_lint::rule::count_connections(&catalog.cross_checks.pools, &values).into_values().sum()
@@ -40,7 +40,7 @@ fn spec(presets: &[&str]) -> Value {
     spec
 }
 
-/// Returns the lists of presets that can be combined with a size, and the size itself.
+/// Returns valid lists of presets that contain this size.
 fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
     let kinds = [&["core"][..], &["compute"], &["storage"], &["core", "storage"], &["compute", "storage"]];
     let plain = kinds.iter().map(|kind| [*kind, &[size]].concat());
@@ -58,7 +58,7 @@ fn every_size_stays_below_its_connection_limit() {
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (used, limit) = (connections(&catalog, &desired), most(&desired));
         // A tenth of the connections is reserved for Jobs, consoles, exporters and administrators.
-        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections of {limit}");
+        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are at most 90 % of the limit {limit}");
     }
 }
 
@@ -85,7 +85,7 @@ fn counts_every_pool_that_a_size_sets() {
         for (release, _) in set {
             assert!(
                 counted(release),
-                "presets/{size}.yaml sets the pools of {release}, and values/rules.yaml does not count them"
+                "values/rules.yaml counts the pools of {release}, which presets/{size}.yaml sets"
             );
         }
     }
@@ -102,9 +102,12 @@ fn sum_in_each_file_matches_the_largest_cloud() {
         let text = files[&format!("presets/{size}.yaml")].as_written();
         assert_eq!(rows(&text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
         let pools: u64 = rows(&text).map(|[.., all]| all).sum();
-        assert!(text.contains(&format!(" {pools} pools x ")), "presets/{size}.yaml does not contain {pools} pools");
+        assert!(
+            text.contains(&format!(" {pools} pools x ")),
+            "presets/{size}.yaml contains the sum of its rows, {pools} pools"
+        );
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
-        assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");
+        assert!(text.contains(&expected), "presets/{size}.yaml contains {expected:?}");
     }
 }
 

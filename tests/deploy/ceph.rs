@@ -27,7 +27,7 @@ fn data(pairs: &[(&str, &str)]) -> Data {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// Returns a Ceph described by a Secret, in which nova optionally has its own user.
+/// Returns a Ceph that a Secret describes. `own` says whether Nova has its own Ceph user.
 fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
     let mut secret = data(&[
@@ -49,7 +49,7 @@ fn external(own: bool) -> DeclaredCeph {
     read_declared_ceph("openstack/ceph", Ok(secret), RELEASES.into_iter(), None).with_gateway(Some(Ok(gateway)))
 }
 
-/// Returns a Ceph that Rook runs.
+/// Returns a Ceph that Rook runs; `access` is the value of `ceph.rook.access` in the feature `storage`.
 fn rook(access: &str) -> DeclaredCeph {
     let rook = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
     let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
@@ -74,14 +74,13 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let render = |name: &'static str| {
         let values = &desired.releases[name].values;
         let text = serde_json::to_string(values).unwrap();
-        assert!(KEYS.iter().all(|key| !text.contains(key)), "a key in the values of {name}");
+        assert!(KEYS.iter().all(|key| !text.contains(key)), "the values of {name} contain no key of Ceph");
         (name, render::release(name, values))
     };
     RELEASES.map(render).into()
 }
 
-/// Returns all objects of the releases that use Ceph, in a cloud whose charts install gateways, pools and users
-/// themselves.
+/// Returns all objects of the releases that use Ceph, in a cloud in which the charts create gateways, pools and users.
 pub fn all_objects() -> Vec<Value> {
     let gateway = external(true).gateway;
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
@@ -120,12 +119,12 @@ pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<Str
     }
 }
 
-/// Whether a Secret or `ConfigMap` of this name belongs to Ceph.
+/// Whether a Secret or `ConfigMap` with this name contains settings or keys of Ceph.
 fn belongs_to_ceph(name: &str) -> bool {
     name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
 }
 
-/// Returns the objects that osdpl writes for these releases, by kind and name.
+/// Returns the objects that osdpl writes so that the releases in [`RELEASES`] can use Ceph, by kind and name.
 fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), Object> {
     let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
     let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));
@@ -156,17 +155,23 @@ fn every_mounted_ceph_object_is_written_and_used() {
             for ((kind, name), keys) in &found {
                 let object = written.get(&(kind.clone(), name.clone()));
                 let Some(object) = object else {
-                    assert!(by_jobs.contains(name), "{case}: {release} mounts {kind} {name}, which is not written");
+                    assert!(
+                        by_jobs.contains(name),
+                        "{case}: osdpl or a Job writes {kind} {name}, which {release} mounts"
+                    );
                     continue;
                 };
                 let missing: Vec<_> = keys.iter().filter(|key| !object.data.contains_key(*key)).collect();
-                assert!(missing.is_empty(), "{case}: {release} asks {object} for {missing:?}");
+                assert!(
+                    missing.is_empty(),
+                    "{case}: {object} contains the keys that {release} mounts, including {missing:?}"
+                );
             }
-            assert!(release == "ceph-rgw" || !found.is_empty(), "{case}: {release} mounts nothing of Ceph's");
+            assert!(release == "ceph-rgw" || !found.is_empty(), "{case}: {release} mounts settings or keys of Ceph");
             mounted.extend(found);
         }
         let unread: Vec<_> = written.keys().filter(|key| !mounted.contains_key(*key)).collect();
-        assert!(unread.is_empty(), "{case}: no pod mounts {unread:?}");
+        assert!(unread.is_empty(), "{case}: a pod mounts each object that osdpl writes, including {unread:?}");
     }
 }
 

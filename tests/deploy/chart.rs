@@ -33,8 +33,11 @@ fn pod_is_confined_and_single() {
     assert_eq!(container["capabilities"]["drop"], serde_json::json!(["ALL"]));
     let helm_needs = osdpl_operator::helm::Config::default().grace.as_secs();
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
-    assert!(given >= helm_needs + 30, "helm may need {helm_needs} s to stop, and the last pass comes after it");
-    // By this label the operator finds its own pods, to know which of them are alive.
+    assert!(
+        given >= helm_needs + 30,
+        "the grace period is enough for helm ({helm_needs} s), and for the last pass after helm"
+    );
+    // The operator finds its own pods by this label, to know which operator processes are alive.
     assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
 }
 

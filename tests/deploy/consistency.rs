@@ -141,6 +141,10 @@ fn unreadable_input_exits_with_code_2() {
     }
     for command in ["why", "wait"] {
         let output = run(HEAD, &[command, "--kubeconfig", "nowhere"], None);
-        assert_eq!(output.status.code(), Some(1), "{command}: exit code 2 would mean that the cloud is not ready");
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{command}: an error exits with 1, because 2 means that the cloud is not ready"
+        );
     }
 }

@@ -81,19 +81,19 @@ fn every_field_is_bounded_without_defaults() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // Such a value is a text or a number; `maxLength` limits texts, and a CEL rule limits numbers.
+            // Such a value is a string or a number; `maxLength` limits strings, and a CEL rule limits numbers.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };
         unbounded.extend((!bounded).then_some(path));
     }
-    assert!(unbounded.is_empty(), "without a bound or type: {unbounded:?}");
+    assert!(unbounded.is_empty(), "every field has a type and a bound, including {unbounded:?}");
     for schema in &schemas {
         walk("status", &schema["properties"]["status"], &mut found);
     }
     let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
     let found: Vec<_> = found.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
-    assert!(found.is_empty(), "default or nullable at {found:?}");
+    assert!(found.is_empty(), "no field is nullable or has a default, including {found:?}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_field_is_described() {
         .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))
         .map(|(path, _)| path)
         .collect();
-    assert!(undescribed.is_empty(), "no description at {undescribed:?}");
+    assert!(undescribed.is_empty(), "every field has a description, including {undescribed:?}");
 }
 
 #[test]

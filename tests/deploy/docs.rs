@@ -115,11 +115,11 @@ fn lines_fit_the_page() {
         let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !line.starts_with('|'));
         long.extend(wide.map(|(index, _)| format!("{page}:{}", index + 1)));
     }
-    assert!(long.is_empty(), "longer than {WIDEST} characters: {long:?}");
+    assert!(long.is_empty(), "no line is longer than {WIDEST} characters: {long:?}");
     assert!(read("README.md").lines().count() <= 250);
 }
 
-/// Returns the code blocks of a language.
+/// Returns the code blocks of a page that are marked with `language`.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut parts = text.split("\n```");
@@ -144,7 +144,8 @@ fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// Returns the resource in a YAML block, if there is one. A block with only a `spec` is completed to a resource.
+/// Returns the resource in a YAML block, if there is one. If the block has only a `spec`, it returns a complete
+/// resource with this spec.
 fn cloud(page: &str, block: String) -> Option<String> {
     if !block.starts_with("spec:\n") {
         return block.contains("kind: OpenStackDeployment\n").then_some(block);
@@ -169,7 +170,7 @@ fn clouds_in_the_documentation_are_valid() {
             count += 1;
         }
     }
-    assert!(count >= 10, "only {count} clouds were found");
+    assert!(count >= 10, "the documentation contains at least 10 clouds, not {count}");
 }
 
 /// Returns the commands of a console block that need no cluster and name files of the repository, each with its output.
@@ -210,5 +211,5 @@ fn printed_outputs_are_real() {
             count += 1;
         }
     }
-    assert!(count >= 3, "only {count} outputs were compared");
+    assert!(count >= 3, "the documentation contains at least 3 commands with output, not {count}");
 }

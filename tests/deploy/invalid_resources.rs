@@ -3,9 +3,10 @@
 /// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// A CEL rule of the CRD. Commands without a cluster print the same message.
+    /// A CEL rule of the CRD. The API server and the commands of osdpl print the same message.
     Rule,
-    /// The types, enumerations and limits of the schema, for which the API server has messages of its own.
+    /// The types, enumerations and limits of the CRD's schema. The API server and osdpl have different messages for
+    /// them.
     Schema,
 }
 use Check::{Rule, Schema};

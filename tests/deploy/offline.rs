@@ -7,7 +7,8 @@ use serde_json::Value;
 
 pub const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec:\n  openstackRelease: '2026.1'\n  presets: [core]\n";
 
-/// Runs a command on a file with this text, in a home without a kubeconfig.
+/// Runs osdpl in a temporary home folder that contains `cloud.yaml` with this text. `kubeconfig` is the value of the
+/// variable `KUBECONFIG`; with `None`, no cluster is configured.
 pub fn run(text: &str, arguments: &[&str], kubeconfig: Option<&str>) -> Output {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cloud.yaml"), text).unwrap();

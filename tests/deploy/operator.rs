@@ -19,7 +19,7 @@ fn reports_a_missing_api_server_with_a_remedy() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
-    // With a proxy in the environment, the operator would connect to the proxy instead.
+    // Without this, the operator would connect to a proxy that the environment names.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
     }

@@ -21,7 +21,8 @@ fn shipped() -> Vec<PolicyRule> {
     rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
 }
 
-/// Returns the additional rights of services, by service (`rbac.services`).
+/// Returns the rights in `deploy/osdpl/rbac` that the operator holds only if `rbac.services` lists a service, by
+/// service.
 fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
     let files = std::fs::read_dir(path("deploy/osdpl/rbac")).unwrap().map(|entry| entry.unwrap().path());
     files
@@ -35,8 +36,9 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// Returns the rights that the operator needs to create a binding: the right to bind its role. It needs none if
-/// `objects` contain the role, whose rights it holds then.
+/// Returns a function from a binding to the rights that the operator needs to create the binding: the right to bind its
+/// role. For a role among `objects` there is no such right: to create the role, the operator must hold the role's
+/// rights anyway.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()
@@ -122,8 +124,8 @@ fn each_service_needs_only_its_listed_rights() {
     for (service, objects) in services {
         let mut granted = shipped();
         granted.extend(additional.get(&service).into_iter().flatten().cloned());
-        // Leave out CRDs: helm never deletes those of other projects, which are marked as kept or are in a chart's
-        // `crds/`.
+        // Leave out CRDs: helm never deletes the CRD of another project, because the CRD is marked as kept or is in a
+        // chart's `crds/`.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_rights = missing(&granted, handled_by_helm, needed_for);
         let of = |kinds: [&'static str; 2]| {
@@ -166,8 +168,11 @@ fn extra_rights_are_held_only_if_listed() {
     for (service, more) in &additional {
         let is_enabled = service == "nagios" || service == "prometheus_node_exporter";
         for rule in more {
-            assert!(!shipped().contains(rule), "{service}: {rule:?} is held by default");
-            assert!(!is_enabled || with_services.contains(rule), "{service}: {rule:?} is missing");
+            assert!(!shipped().contains(rule), "{service}: the operator does not hold {rule:?} by default");
+            assert!(
+                !is_enabled || with_services.contains(rule),
+                "{service}: with rbac.services, the operator holds {rule:?}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Renders charts with helm: the operator's own, and the catalogue's with osdpl's values.
+//! Renders charts with helm: the operator's own chart, and the charts of the catalogue with osdpl's values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,7 +20,7 @@ pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 static PROGRAMS: LazyLock<Programs> =
     LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
 
-/// Returns the path of a helm program.
+/// Returns the path of helm 3 or helm 4, and obtains both versions first if necessary.
 pub fn program(program: Program) -> &'static Path {
     PROGRAMS.path(program).unwrap()
 }
@@ -40,7 +40,7 @@ pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, S
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// Returns the documents of a manifest.
+/// Returns the objects in the YAML documents of a manifest.
 pub fn documents(manifest: &str) -> Vec<Value> {
     let documents = manifest.split("\n---").filter(|document| document.lines().any(|line| line.starts_with("kind:")));
     documents.map(|document| yaml::parse("manifest", document.trim_start_matches('-')).unwrap()).collect()
@@ -56,7 +56,8 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Returns a chart of the catalogue: from `CHARTS`, a folder of archives or chart directories, or the stand-in.
+/// Returns the path of a chart. The chart is in the folder of the variable `CHARTS`, as an archive or chart directory;
+/// without `CHARTS`, it is the stand-in.
 fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
@@ -66,7 +67,7 @@ pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of a chart, or as the error the folder that does not contain it.
+/// Returns the path of a chart. The error is the folder in which there is no such chart.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);
@@ -114,8 +115,8 @@ pub fn catalogue() -> Vec<Value> {
     objects
 }
 
-/// Returns all objects that helm would create for each service of the catalogue, with all enabled at once, from the
-/// available charts.
+/// Returns, by service, the objects that helm would create in a cloud with all services of the catalogue. It leaves out
+/// releases whose chart is not available.
 pub fn services() -> BTreeMap<String, Vec<Value>> {
     let catalog = shipped();
     let all: serde_json::Map<_, _> =
@@ -130,19 +131,19 @@ pub fn services() -> BTreeMap<String, Vec<Value>> {
     services
 }
 
-/// Returns the objects of one release whose chart has the same name.
+/// Renders the chart `name` for a release with the same name, and returns the objects.
 pub fn release(name: &str, values: &Values) -> Vec<Value> {
     by(name, name, values)
 }
 
-/// Returns the objects of one release, rendered from the chart of this name.
+/// Renders the chart `chart` for the release `name`, and returns the objects.
 pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
     rendered(name, &self::chart(chart), values)
 }
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // The charts of other projects do not accept every version of Kubernetes; they accept 1.34.
+    // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
     let arguments = [
         "template",
         name,

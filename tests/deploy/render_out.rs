@@ -1,4 +1,4 @@
-//! Checks `osdpl render --out`, which writes values, and the commands that use them.
+//! Checks `osdpl render --out`, which writes values, and install.sh, which installs the releases with these values.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::path;
 
-/// Renders a sample into a folder.
+/// Runs `osdpl render --out` for a sample, with `folder` as the output folder.
 fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.current_dir(path("")).args(["render", "-f", &format!("deploy/samples/{sample}.yaml"), "--out"]).arg(folder);

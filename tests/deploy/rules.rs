@@ -1,10 +1,10 @@
-//! Checks whether RBAC rules cover others, as the API server does
+//! Checks whether RBAC rules grant a permission, as the API server does
 //! (`k8s.io/component-helpers/auth/rbac/validation.Covers`): a single rule must allow each combination of group,
 //! resource, verb and name.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// A permission that is granted or needed.
+/// A permission that an RBAC rule grants, or that the operator needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     pub group: String,
@@ -45,7 +45,8 @@ pub fn permissions(rule: &PolicyRule) -> Vec<Permission> {
     all
 }
 
-/// Whether one of the rules grants the permission. Wildcards are not supported: our rules have none.
+/// Whether one of the rules grants the permission. It does not support wildcards, because the operator's rules have no
+/// wildcards.
 pub fn allowed(rules: &[PolicyRule], permission: &Permission) -> bool {
     let has = |list: Option<&Vec<String>>, needed: &String| list.is_some_and(|list| list.contains(needed));
     rules.iter().any(|rule| {

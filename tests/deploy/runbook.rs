@@ -12,19 +12,20 @@ fn quoted_reason(text: &str) -> Option<String> {
     is_word.then(|| reason.to_owned())
 }
 
-/// Returns the body of the first item that begins like this; empty if there is none.
+/// Returns the code after `item`, the beginning of an item such as `pub enum Wait {`, up to the end of this item.
+/// Returns an empty text if the source does not contain `item`.
 fn body<'a>(source: &'a str, item: &str) -> &'a str {
     let after = source.split_once(item).map_or("", |(_, after)| after);
     after.split_once("\n}").map_or(after, |(body, _)| body)
 }
 
-/// Returns the texts of the constants in a module.
+/// Returns the string constants in a module that could be reasons.
 fn constants(source: &str, module: &str) -> BTreeSet<String> {
     let values = body(source, &format!("pub mod {module} {{")).split("&str = ").skip(1);
     values.filter_map(quoted_reason).collect()
 }
 
-/// Returns the names of the variants of an enum without data.
+/// Returns the names of the variants of the enum `name`, whose variants have no fields.
 fn variants(source: &str, name: &str) -> BTreeSet<String> {
     let lines = body(source, &format!("pub enum {name} {{")).lines().map(str::trim);
     lines
@@ -47,7 +48,7 @@ fn event_reasons(source: &str) -> BTreeSet<String> {
     arguments.filter_map(|(_, argument)| reason(argument.trim_start())).collect()
 }
 
-/// Collects the texts of the Rust sources below a folder, without tests.
+/// Adds the text of each Rust file below a folder to `found`, without unit tests.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -61,7 +62,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Returns what a function finds in all sources of the product.
+/// Returns everything that `find` returns for the source files in `src`, which must be at least one reason.
 fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);

@@ -1,4 +1,4 @@
-//! Checks the samples: the smallest one is small, and the CRD's rules and the catalogue accept each of them.
+//! Checks the samples: the minimal sample stays small, and the CRD's rules and the catalogue accept each sample.
 
 use kube::core::cel::Validator;
 use osdpl_core::api;
@@ -63,7 +63,10 @@ fn invalid_kubeconfig_is_not_a_new_cloud() {
     let (stderr, planned) = plan(None);
     assert!(planned && stderr.contains(new_cloud), "{stderr}");
     let (stderr, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
-    assert!(planned && stderr.contains(new_cloud), "a kubeconfig without clusters counts as none: {stderr}");
+    assert!(
+        planned && stderr.contains(new_cloud),
+        "with a kubeconfig without clusters, osdpl plans a new cloud: {stderr}"
+    );
     let (stderr, planned) = plan(Some("clusters: [broken\n"));
     assert!(!planned && stderr.contains("this is not a kubeconfig: "), "{stderr}");
 }

@@ -237,14 +237,14 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // Keep one object of each kind and name: it differs between clouds only in parts that do not affect rights.
+    // Keep one object of each kind and name: its variants for different clouds need the same rights.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
     let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
     // When the API server checks a binding, it reads the Role. So create the Roles first, as helm does.
     apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
-    // Leave out routes: this API server has no CRDs for them.
+    // Leave out routes, because this API server has no CRD for the kind HTTPRoute.
     let other_objects =
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();

@@ -1,5 +1,5 @@
-//! Checks valid clouds with every release of the catalogue, and upstream's charts (from `CHARTS`, or else the
-//! stand-ins): the values set each credential wherever charts repeat it.
+//! Checks clouds that contain every release of the catalogue, with upstream's charts (from `CHARTS`, or else the
+//! stand-ins): osdpl sets each credential at every path where a chart repeats it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Paths that several charts have, each with a credential: for every chart that knows the path, osdpl must set this
-/// credential there.
+/// Paths at which several charts repeat a credential, each with the credential. In every chart that has the path, osdpl
+/// must set this credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -52,8 +52,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Passwords of another service's user that only one chart repeats: the release, the path and the credential. In other
-/// charts, the path belongs to a user of their own.
+/// Paths at which one release repeats the password of another service's user: the release, the path and the credential.
+/// In other releases, the same path contains the password of a user of the release's own service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -63,7 +63,8 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// The release and the paths of an independent database, which shares no password with the cloud's.
+/// The release of an independent database, and the beginning of the paths of its passwords. It shares no password with
+/// the cloud's database.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
 /// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
@@ -71,13 +72,15 @@ const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.")
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
-    ("trove", "endpoints.identity.auth.*.password", "entries for others, which no template reads"),
+    ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// The credential of a Ceph in which nova has its own user, which the example Ceph does not have.
+/// A credential that no cloud of this test uses: Nova needs it only if it has its own Ceph user, and the example Ceph
+/// has no such user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of services of which a rule permits only one, whatever their values are.
+/// Returns the sets of services that a cloud can't combine: the catalogue has an error with the condition `true` for
+/// them.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -90,9 +93,9 @@ const ON_CLAIMS: &str = "on claims";
 
 /// The settings of a cloud that has all services.
 struct Kind {
-    /// The name in messages.
+    /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// The index of the service chosen from each set of mutually exclusive ones.
+    /// The index of the service that the cloud gets from each set of mutually exclusive services.
     choice: usize,
     presets: Value,
     features: Value,
@@ -131,7 +134,8 @@ impl Kind {
         on_ceph.chain([Self::on_ovn(catalog, most - 1), Self::on_claims()]).collect()
     }
 
-    /// Returns a spec with every service of the catalogue, but only one of each set of mutually exclusive ones.
+    /// Returns a spec with every service of the catalogue. It contains only one service of each set of mutually
+    /// exclusive services.
     fn spec(&self, catalog: &Catalog, release: &str) -> Value {
         let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
         for set in exclusive(catalog) {
@@ -232,7 +236,7 @@ fn every_credential_reaches_a_suitable_cloud() {
     for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
-        assert!(lost.is_empty(), "{lost:?} are generated, but no release uses them");
+        assert!(lost.is_empty(), "a release uses each generated credential, including {lost:?}");
     }
 }
 
@@ -256,11 +260,12 @@ fn shared_secrets_are_equal_in_both_releases() {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
     };
-    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same one.
+    // Nova recognizes metadata requests from Neutron's proxies by this secret, so both releases must have the same
+    // secret.
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
-        assert_eq!(text("neutron", &path), nova, "neutron: {path} is not what nova expects");
+        assert_eq!(text("neutron", &path), nova, "neutron has at {path} the secret that nova expects");
     }
     // Ceilometer logs in as the broker's administrator, which the charts call `rabbitmq`.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");

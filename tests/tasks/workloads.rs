@@ -144,8 +144,8 @@ async fn unchanged_health_triggers_nothing() {
         world.poke.notified().await;
         pokes += 1;
     }
-    // The deletion triggers once; one trigger may be left from before. The label changes must trigger nothing.
-    assert!(pokes <= 2, "the tasks triggered {pokes} times: label changes must not trigger");
+    // The deletion triggers one pass, and one trigger may be left from before. The label changes must trigger no pass.
+    assert!(pokes <= 2, "label changes trigger no pass; the tasks triggered {pokes} passes");
     assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
 }
 
@@ -183,7 +183,7 @@ async fn continues_after_missing_rights_are_granted() {
     roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
     let bindings = Api::<ClusterRoleBinding>::all(world.client.clone());
     bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
-    world.until("the tasks have the granted rights", |_| Some(())).await;
+    world.until("the tasks to use the granted rights", |_| Some(())).await;
     let left = world.tasks.describe_problems();
     let only_more = [
         "watching cronjobs: cronjobs.batch",

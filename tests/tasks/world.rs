@@ -1,4 +1,5 @@
-//! The environment of the tests: one control plane for all, and for each test a namespace and tasks that watch it.
+//! Starts the environment of the tests: one control plane for all tests, and for each test a namespace and tasks that
+//! watch it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -21,7 +22,7 @@ use tokio::sync::{Notify, watch};
 /// The timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The only operator process that counts as alive in the tests; all others count as dead.
+/// The identity of the operator process that counts as alive in the tests; every other process counts as dead.
 pub const ALIVE: &str = "palive.1";
 
 /// A password that the tasks must redact in logs of pods.
@@ -45,7 +46,8 @@ pub async fn cluster() -> &'static Cluster {
     &tokio::task::spawn_blocking(|| &*CLUSTER).await.unwrap().1
 }
 
-/// Returns a client for a kubeconfig. It belongs to the runtime of the calling test.
+/// Returns an API client for a kubeconfig. Use the client only in the calling test, because it belongs to that test's
+/// runtime.
 pub async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();

@@ -3,7 +3,7 @@
 
 use super::command::{VALID, folder, validate};
 
-/// Returns a `ConfigMap` with this label value that adds a preset.
+/// Returns a `ConfigMap` that adds a preset to the catalogue; `label` is the value of its label `osdpl.dev/catalog`.
 fn addition(label: &str, preset: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\n  labels: {{osdpl.dev/catalog: {label}}}\ndata:\n  presets.edge.yaml: |\n{preset}"

@@ -54,7 +54,7 @@ fn misplaced_text_is_not_repeated() {
     assert!(output.contains("`spec` takes a map") && !output.contains("hunter2"), "{output}");
 }
 
-/// Returns a cloud with a release whose values come from a Secret, and this Secret.
+/// Returns a file with a resource and a Secret. One release of the resource takes its values from this Secret.
 fn with_secret(service: &str, values: &str) -> String {
     let services = format!(
         "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"

@@ -100,8 +100,8 @@ fn couplings_and_rules_use_existing_keys() {
     let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
-        // Check only the section of an option, because charts do not list all options, and of `extraObjects` only the
-        // key itself, because it accepts anything.
+        // Of an option, check only the section, because charts do not list all options. Of a path in `extraObjects`,
+        // check only this key, because charts accept anything below it.
         let above: osdpl_values::Path = match path.keys() {
             keys if keys[0] == "extraObjects" => keys[..1].iter().cloned().collect(),
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),

@@ -13,14 +13,14 @@ use osdpl_core::ceph::Cluster;
 
 /// The Ceph that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The feature and the Secret that declare this Ceph in the spec; `None` if some of their data is missing.
+    /// The feature and the Secret that declare this Ceph in the spec; `None` if osdpl did not find all of their data.
     pub storage: Option<CephDeclaration>,
     /// A note for the user: whether the written file declares this Ceph, and what to check.
     pub note: String,
 }
 
-/// Detects the Ceph that the releases use; `None` if they use none. `namespace` and `name` are those of the resource to
-/// write.
+/// Detects the Ceph that the releases use; `None` if no release uses Ceph. `namespace` and `name` are the namespace and
+/// name of the resource that the command writes.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,
@@ -88,7 +88,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     }
     if !state.clusters.is_empty() {
         note.push_str(
-            " Mode rook is for pools and users that osdpl requested from Rook; in this mode, update the Secret when monitors move or keys change.",
+            " The spec uses mode external, because mode rook is only for pools and users that osdpl requested from Rook. In mode external, update the Secret when monitors move or keys change.",
         );
     }
     note

@@ -42,16 +42,16 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart that osdpl would install differs from the one in helm's record.
+/// How the chart that osdpl would install differs from the chart in helm's record.
 pub(crate) enum ChartState {
-    /// The chart that osdpl would install differs from the recorded one; the text says how.
+    /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),
     /// The chart that osdpl would install can't be obtained or read; the text says why.
     Unknown(String),
 }
 
-/// Compares the charts that osdpl would install with the recorded ones. Returns those that differ or can't be compared,
-/// by the catalogue's name of the release.
+/// Compares the charts that osdpl would install with the recorded charts. Returns how a chart differs, or why it can't
+/// be compared; the key is the release's name in the catalogue.
 pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,
@@ -68,7 +68,7 @@ pub(crate) async fn differing_charts(
     states
 }
 
-/// Compares the chart that osdpl would install with the recorded one; returns `None` if both are equal.
+/// Compares the chart that osdpl would install with the recorded chart. Returns `None` if both charts are equal.
 async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionSource) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(request).await {
@@ -78,14 +78,15 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     match chart.fingerprint() {
         Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
         Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
-            "its chart: the given one has other templates or defaults under the same version {recorded}"
+            "its chart: the given chart has the same version {recorded}, but other templates or defaults"
         ))),
         Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
         Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),
     }
 }
 
-/// Finds releases that another tool, such as Flux, owns. Returns this tool by the catalogue's name of the release.
+/// Finds the releases that another tool, such as Flux, owns. The keys are the releases' names in the catalogue, the
+/// values describe the tool.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

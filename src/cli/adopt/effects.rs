@@ -31,7 +31,7 @@ pub(crate) struct Effects {
     pub unrendered: Option<String>,
 }
 
-/// What is compared: the existing releases, and the spec that describes them.
+/// The existing releases, the spec that describes them, and what osdpl needs to compare the two.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -43,7 +43,8 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects on every release that can be adopted, by the catalogue's name of the release.
+    /// Returns what an upgrade would change in each release that the spec describes. The keys are the releases' names
+    /// in the catalogue.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
@@ -92,8 +93,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the recorded values of the release, and the chart's defaults where they are secret. These defaults are
-/// scrubbed, too: upstream's default passwords may be in use.
+/// Returns the recorded values of the release, with the chart's defaults at secret paths. The command also scrubs these
+/// defaults, because upstream's default passwords may be in use.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {
@@ -104,7 +105,7 @@ fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values
     values
 }
 
-/// Returns the text of every secret that the described spec references, so that it can be scrubbed.
+/// Returns the text of every secret that the described spec references. The command scrubs these texts from its output.
 fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],

@@ -23,19 +23,20 @@ pub(crate) struct DescriptionFile<'a> {
 }
 
 impl DescriptionFile<'_> {
-    /// Writes the Secrets before the resource, so that `kubectl apply` creates them before the resource that needs
-    /// them.
+    /// Writes the file, the Secrets before the resource: `kubectl apply` must create the Secrets before the resource
+    /// that references them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // `mode` applies only to a new file. Restrict an existing file, too, before the passwords are written to it.
+        // `mode` applies only to a new file. So restrict the mode of an existing file, too, before writing passwords to
+        // it.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())
     }
 
-    /// Returns the resource as YAML, with the Secrets if requested.
+    /// Returns the resource as YAML. With `with_secrets`, the text also contains the Secrets.
     pub(crate) fn text(&self, with_secrets: bool) -> anyhow::Result<String> {
         let mut text = String::new();
         if with_secrets {
@@ -52,7 +53,7 @@ impl DescriptionFile<'_> {
         text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
-        // The OpenStack release is guessed: repeat the finding about it as a comment, so that the user checks the
+        // osdpl guesses the OpenStack release. Repeat the finding about it as a comment, so that the user checks the
         // guess.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
@@ -81,7 +82,8 @@ impl DescriptionFile<'_> {
     }
 }
 
-/// Removes empty maps and nulls from a spec, but not from `values` and `features`, where they have a meaning.
+/// Removes empty maps and nulls from a spec. It keeps them in `values` and `features`, where an empty map or null has a
+/// meaning.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };
     let entries = map.into_iter().filter_map(|(key, value)| {

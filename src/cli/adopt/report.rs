@@ -1,4 +1,4 @@
-//! Reports the existing releases, and the changes of adopting each of them, as text and JSON.
+//! Reports the existing releases, and what the adoption of each release would change, as text and JSON.
 
 mod release;
 
@@ -37,7 +37,7 @@ pub(crate) struct AdoptReport {
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
-    /// Whether charts were given; without them, the report assumes that the operator uses the recorded charts.
+    /// Whether the user gave charts. Without charts, the report assumes that the operator uses the recorded charts.
     pub charts: bool,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct IgnoredRelease {
     pub why: String,
 }
 
-/// What was observed about the existing releases; the maps are by the catalogue's names of releases.
+/// What osdpl observed about the existing releases. The keys of the maps are the releases' names in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
     pub effects: BTreeMap<String, Effects>,
-    /// Whether charts were given, so that the recorded charts could be compared with them.
+    /// Whether the user gave charts, so that osdpl could compare the recorded charts with them.
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,

@@ -1,4 +1,5 @@
-//! Asks the operator to adopt releases: writes an annotation, which the operator removes when it is done.
+//! Asks the operator to adopt releases: writes an annotation to the resource, which the operator removes after the
+//! adoption.
 
 mod adoptability;
 
@@ -43,8 +44,8 @@ impl Arguments {
     }
 }
 
-/// Returns the requested releases that can be adopted (by default, of all releases), and the number of those that
-/// can't.
+/// Returns the requested releases that can be adopted (by default, of all releases), and the number of requested
+/// releases that can't.
 ///
 /// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///

@@ -15,14 +15,14 @@ const UNCHANGEABLE: &str = "never";
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Warning {
-    /// The release, by the catalogue's name.
+    /// The release's name in the catalogue.
     pub release: String,
     /// The path of the password in the release's values.
     pub field: String,
     /// The Secret to write a new password to, once the release is adopted.
     #[serde(rename = "place")]
     pub location: String,
-    /// What else to do to change the password: the rotation note of the catalogue.
+    /// The catalogue's rotation note: what the user must do to change the password, besides writing the Secret.
     #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }

@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
+/// Returns what the plan does with a release that the spec does not desire; `None` if the plan does nothing.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -127,7 +127,9 @@ impl Comparison<'_> {
         }
         if is_same {
             let change = match observed.status {
-                Status::Deployed => "helm's version or flags, or a part of its chart without effect here".to_owned(),
+                Status::Deployed => {
+                    "helm's version or flags, or a part of the chart that has no effect in this cloud".to_owned()
+                }
                 status => format!("only its newest revision, which is {status}"),
             };
             diff.outcome = Outcome::Changed { chart: Some(change) };
@@ -155,8 +157,8 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if `--manifests` requests them. If they can't be rendered, it adds the reason and
-    /// does not fail: an unavailable chart must not hide the results of other releases.
+    /// Adds the objects that differ, if `--manifests` requests them. If the objects can't be rendered, it adds the
+    /// reason instead of failing: an unavailable chart must not hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The report of `osdpl diff`, as text and JSON.
+//! Reports the differences that `osdpl diff` found, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use osdpl_core::difference::Difference;
 pub(crate) struct DiffReport {
     pub namespace: String,
     pub name: String,
-    /// The releases that differ from their desired state, by the catalogue's names.
+    /// The releases that differ from their desired state. The keys are the releases' names in the catalogue.
     pub releases: BTreeMap<String, ReleaseDiff>,
     /// The number of releases that do not differ.
     pub same: usize,
@@ -24,10 +24,10 @@ pub(crate) struct DiffReport {
     /// Findings about the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingOutput>,
-    /// Messages about facts that could not be read, so that the comparison may be wrong.
+    /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether a missing fact makes it uncertain that the releases in `same` are equal.
+    /// Whether osdpl lacks a fact, so that the releases in `same` may differ after all.
     #[serde(skip)]
     pub uncertain: bool,
     /// Notes for the user, such as that an older resource takes precedence.

@@ -18,10 +18,10 @@ use osdpl_core::desired::{
 use osdpl_operator::charts::{self, keys};
 use osdpl_values::{self as values, Layer, Path, trace};
 
-/// What is shown instead of a secret.
+/// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// A path in values, and what is needed to explain the value there.
+/// A path in a release's values, and what osdpl needs to explain the value at this path.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -38,7 +38,7 @@ pub(crate) struct Explanation {
     /// The value that helm gets, with secrets replaced; absent if helm gets none, so that the chart's default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// How a parent key suppresses the chart's default: the parent is removed, or its value is not a map.
+    /// How a parent key keeps helm from using the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value, the winning one first.
@@ -53,7 +53,7 @@ pub(crate) struct Explanation {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OnNodes {
-    /// The nodes of the entry: their names, or a label and its values.
+    /// The nodes for which this entry of `spec.nodes.overrides` sets the value: node names, or a label and its values.
     pub nodes: String,
     #[serde(flatten)]
     pub layer: LayerValue,
@@ -70,7 +70,7 @@ pub(crate) struct LayerValue {
     /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why the catalogue sets this value, if it says so.
+    /// The catalogue's explanation why it sets this value, if the catalogue contains one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The CEL expression of the catalogue that results in the value.
@@ -81,23 +81,25 @@ pub(crate) struct LayerValue {
     pub source: Option<String>,
 }
 
-/// What is known about the chart's key at the path.
+/// What osdpl knows about the key that the chart has at the explained path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
     pub name: String,
-    /// Whether the chart has or reads the key, or accepts any key there. Also set if the chart's keys are not known.
+    /// Whether the chart has or reads the key, or accepts any key there. Also true if osdpl does not know the chart's
+    /// keys.
     pub known: bool,
-    /// Whether the chart has a default for the key; `None` if that is not known.
+    /// Whether the chart has a default for the key; `None` if osdpl does not know that.
     #[serde(skip)]
     pub has_default: Option<bool>,
     /// What the chart does with the key, such as `has the key (number)`.
     #[serde(rename = "description")]
     pub description: String,
-    /// The chart's default, if it is completely known; with `--charts` it always is.
+    /// The chart's default, if osdpl knows all of it. With `--charts`, osdpl always knows the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The outline of a default that is a map or list and not completely known ([`KeyTree::outline`]).
+    /// The outline ([`KeyTree::outline`]) of the chart's default, if it is a map or list and osdpl does not know all of
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -110,7 +112,7 @@ impl Explanation {
 }
 
 impl Query<'_> {
-    /// Explains the value for one release.
+    /// Explains the value at the query's path in one release.
     pub(crate) fn explain(&self, release: &str) -> anyhow::Result<Explanation> {
         let Self { cloud, catalog, path, .. } = *self;
         let layers = layers(release, &cloud.spec, catalog, &cloud.selection, &cloud.facts).map_err(|problems| {
@@ -145,7 +147,7 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // A layer that sets a parent key to null removes the value.
+        // If the layer sets a parent key to null, it removes the value.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -211,13 +213,14 @@ impl Query<'_> {
 }
 
 impl Chart {
-    /// Describes a chart whose keys are not known. `suffix` says which version, if the spec overrides it.
+    /// Describes a chart whose keys osdpl does not know. `suffix` names the chart's version if the spec overrides the
+    /// version.
     fn unknown(name: String, suffix: &str) -> Self {
         let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 
-    /// Describes a chart by whether it has, reads or accepts the explained key.
+    /// Describes a chart, and says whether it has, reads or accepts the explained key.
     fn with_key(name: String, key: &KeyState) -> Self {
         let (has_default, description) = match key {
             KeyState::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
@@ -228,7 +231,7 @@ impl Chart {
         Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Reads the key and its default from the chart itself, which knows more than the catalogue's key tree.
+    /// Reads the key and its default from the chart's files. The catalogue's key tree does not contain long defaults.
     pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;

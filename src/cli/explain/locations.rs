@@ -14,7 +14,7 @@ pub(crate) struct LocationFinder<'a> {
     pub files: &'a Files,
     /// The `ConfigMap` and key of each catalogue file that an addition contains, by the file's path.
     pub added: &'a BTreeMap<String, String>,
-    /// The document of the resource, if it is in a file.
+    /// The document of the resource; `None` if the resource comes from the cluster.
     pub document: Option<&'a Document>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct ValueLocation {
     /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
     /// resource.
     pub location: String,
-    /// Why the catalogue sets this value, if it says so.
+    /// The catalogue's explanation why it sets this value, if the catalogue contains one.
     pub why: Option<String>,
     /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
     pub expression: Option<String>,
@@ -80,13 +80,14 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the field that contains `values` and `unset`, for the field of `values`: `releases.nova` for
-/// `releases.nova.values`. Another field is returned as it is.
+/// Returns the parent of a field that ends with `.values`: `releases.nova` for `releases.nova.values`. The parent
+/// contains `values` and `unset`. Any other field is its own parent.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Returns the keys that lead from [`parent_field`] to the value, or to the entry of the `unset` list.
+/// Returns the keys that lead from the result of [`parent_field`] to the value at `path`. If the layer removes the
+/// value, the keys lead to the entry `unset` of its `unset` list.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],
@@ -94,8 +95,8 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field that sets the value: that of the layer, or the entry of the layer's `unset` list, if that removes
-/// it.
+/// Returns the field that sets a value: `field`, the layer's field. If the layer removes the value, it returns the
+/// entry of the layer's `unset` list, such as `releases.nova.unset[0]`.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(parent)) => format!("{parent}.unset[{index}]"),

@@ -78,7 +78,7 @@ fn default(chart: &Chart) -> String {
     format!("{} {}{default}", chart.name, chart.description)
 }
 
-/// How many lines of a chart's default are printed.
+/// The maximum number of lines of a chart's default that the text contains.
 const LINES: usize = 40;
 
 /// Formats a chart's default as YAML that begins on the next line, shortened to `LINES` lines.

@@ -1,4 +1,4 @@
-//! The options for probing the APIs of services.
+//! The options with which users control how the operator probes the APIs of OpenStack services.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct Probes {
     /// PEM certificates to trust in addition to the system's, for internal endpoints with TLS.
     #[arg(long, env = "OSDPL_PROBE_CA", value_name = "FILE")]
     probe_ca: Option<PathBuf>,
-    /// Connect to this address instead of each API's own.
+    /// Send all probes to this address instead of the address of each API.
     #[arg(long, env = "OSDPL_PROBE_ADDRESS", value_name = "HOST:PORT", hide = true)]
     probe_address: Option<String>,
 }
@@ -35,7 +35,8 @@ impl Probes {
         self.enabled.then(|| Probing { reach: http_config.clone(), period })
     }
 
-    /// Returns the settings of the HTTP client for the APIs of services.
+    /// Returns the settings of the HTTP client with which the operator calls the APIs of OpenStack services. It reads
+    /// the certificates from the file of `--probe-ca`.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
     pub(crate) fn http_config(&self) -> anyhow::Result<HttpConfig> {
         let read =

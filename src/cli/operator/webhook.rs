@@ -1,4 +1,4 @@
-//! The options of the validating webhook.
+//! Defines the options of the validating webhook, and starts it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,10 +15,11 @@ use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, ClusterInfoOf, 
 
 #[derive(Args)]
 pub(crate) struct Webhook {
-    /// Address of the validating webhook for the API server (HTTPS, /validate); disabled if unset.
+    /// The address on which the operator serves the validating webhook (HTTPS, /validate). Without it, the webhook is
+    /// disabled.
     #[arg(id = "webhook_listen", long = "webhook-listen", env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
     listen: Option<SocketAddr>,
-    /// The webhook's PEM certificate; reloaded when it changes.
+    /// The file with the webhook's PEM certificate. The operator reloads it when it changes.
     #[arg(
         id = "webhook_certificate",
         long = "webhook-certificate",
@@ -26,7 +27,7 @@ pub(crate) struct Webhook {
         value_name = "FILE"
     )]
     certificate: Option<PathBuf>,
-    /// The PEM key of the certificate.
+    /// The file with the PEM key of the webhook's certificate.
     #[arg(id = "webhook_key", long = "webhook-key", env = "OSDPL_WEBHOOK_KEY", value_name = "FILE")]
     key: Option<PathBuf>,
 }

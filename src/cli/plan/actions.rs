@@ -1,4 +1,4 @@
-//! The actions of a plan other than the steps of releases.
+//! Lists the actions of a plan that are not steps of releases: changes of node labels, and actions on objects.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(crate) struct NodeLabels {
     pub losses: Vec<String>,
 }
 
-/// An action other than the steps of releases and the labels of nodes.
+/// An action of the plan that is neither a step of a release nor a change of node labels.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionOutput {
@@ -30,8 +30,8 @@ pub(crate) struct ActionOutput {
     pub name: Option<String>,
 }
 
-/// Returns the actions other than the steps of releases and the labels of nodes. A Secret is described by its name and
-/// keys only.
+/// Returns the actions that are neither steps of releases nor changes of node labels. It describes a Secret only by its
+/// name and keys.
 pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)

@@ -1,4 +1,4 @@
-//! The report of `osdpl plan`, as text and JSON.
+//! Reports the plan that `osdpl plan` made, as text and JSON.
 
 use std::fmt::Write as _;
 
@@ -16,19 +16,19 @@ use osdpl_operator::controller::Preview;
 /// The note if the spec has the deletion policy Detach.
 const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
-/// The plan of a cloud, as `osdpl plan` prints it.
+/// The plan of a cloud in the form that `osdpl plan` prints, as text or JSON.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanReport {
     pub namespace: String,
     pub name: String,
-    /// Whether no cluster was queried.
+    /// Whether osdpl made the plan without a cluster.
     #[serde(rename = "offline")]
     pub is_offline: bool,
     /// Whether the planned spec differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
-    /// Whether the spec is refused, so that nothing is done for it.
+    /// Whether osdpl refuses the spec, so that the operator does nothing for it.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
     /// Nodes whose labels would change.
@@ -42,7 +42,8 @@ pub(crate) struct PlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub findings: Vec<FindingOutput>,
-    /// Messages about facts that could not be read, so that the plan may differ from the operator's.
+    /// Messages about facts that osdpl could not read. Without these facts, the plan may differ from the operator's
+    /// plan.
     pub unknown: Vec<String>,
     /// Notes for the user, such as active rollouts.
     pub notes: Vec<String>,
@@ -60,14 +61,14 @@ pub(crate) struct ReleasePlan {
     pub status: String,
     #[serde(rename = "step")]
     pub kind: Kind,
-    /// The action that would be started, such as `helm upgrade --install`; absent if the step starts none.
+    /// The action that the operator would start, such as `helm upgrade --install`; absent if the step starts no action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Why the action would be started, or what the release waits for.
+    /// Why the operator would start the action, or what the release waits for.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// The workloads that the release's upgrade would restart in batches.
+    /// The workloads whose pods the release's upgrade would restart in batches, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<String>,
     /// The values that the release's next upgrade changes.
@@ -75,7 +76,7 @@ pub(crate) struct ReleasePlan {
     pub changes: Vec<Change>,
 }
 
-/// The kind of the step of one release.
+/// What the plan does with a release: run an action, wait, settle, or nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {

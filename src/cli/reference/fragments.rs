@@ -10,7 +10,7 @@ use osdpl_core::catalog::{Group, file};
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the fragments as structured data.
+/// Converts the fragments to JSON, for programs.
 pub(crate) fn fragments_data(fragments: &[file::Fragment]) -> Value {
     let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
     let one = |fragment: &file::Fragment| {
@@ -23,7 +23,7 @@ pub(crate) fn fragments_data(fragments: &[file::Fragment]) -> Value {
     fragments.iter().map(one).collect()
 }
 
-/// Returns the name of a group.
+/// Returns the name that the catalogue's files use for a group of releases: `infra` or `openstack`.
 pub(crate) fn group(group: Group) -> &'static str {
     match group {
         Group::Infra => "infra",
@@ -31,7 +31,7 @@ pub(crate) fn group(group: Group) -> &'static str {
     }
 }
 
-/// Returns the fragments as Markdown; empty if there are none.
+/// Writes the fragments as Markdown, for the page of a catalogue item. The text is empty without fragments.
 pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
@@ -117,13 +117,13 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
     }
 }
 
-/// Returns the checks as structured data.
+/// Converts the catalogue's checks of user input to JSON, for programs.
 pub(crate) fn checks_data(checks: &[file::Check]) -> Value {
     let one = |check: &file::Check| json!({"level": check.level.as_str(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
-/// Returns the checks as Markdown; empty if there are none.
+/// Writes the catalogue's checks of user input as Markdown. The text is empty without checks.
 pub(crate) fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
@@ -137,7 +137,7 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
     text
 }
 
-/// Returns the certificates that osdpl verifies as structured data.
+/// Converts the list of certificates that osdpl verifies to JSON, for programs.
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -147,7 +147,7 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Returns the certificates that osdpl verifies as Markdown; empty if there are none.
+/// Writes the list of certificates that osdpl verifies as Markdown. The text is empty without certificates.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {

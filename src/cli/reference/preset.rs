@@ -43,7 +43,8 @@ impl Reference {
         Description { data: facts, page }
     }
 
-    /// Returns the condition on which the service is installed, if each of its releases has one.
+    /// Returns the condition on which a cloud with the preset installs the service. Returns `None` if a release of the
+    /// service has no condition.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

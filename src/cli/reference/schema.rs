@@ -1,4 +1,4 @@
-//! Converts a JSON schema to a table of fields.
+//! Converts the JSON schema of a feature to a table of its fields.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // A feature whose properties have rows needs no row of its own.
+    // The table has no row for the feature itself if the feature's properties have rows.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
@@ -44,8 +44,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // Items of lists and values of maps get a row of their own only if the schema describes them. Otherwise, the
-        // row of the list or map names the type of scalars, and the properties of objects get rows.
+        // Items of a list, or values of a map, get a row only if the schema describes them. Otherwise, the row of the
+        // list or map names their type if they are scalars; if they are objects, their properties get rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {
@@ -80,7 +80,8 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Formats the fields as a table, with longer meanings below it.
+/// Formats the fields as a table. The table has the first sentence of each description; longer descriptions follow
+/// below the table.
 pub(crate) fn fields_table(fields: &[Field]) -> String {
     let rows = fields.iter().map(|field| {
         let required = if field.required { " (required)" } else { "" };

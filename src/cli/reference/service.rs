@@ -121,10 +121,11 @@ impl Reference {
     }
 }
 
-/// The maximum length of several values in one cell of the table; longer ones become a list below the table.
+/// The maximum length of a cell with several values, in bytes. If the values are longer, the page lists them below the
+/// table.
 const CELL: usize = 100;
 
-/// Formats properties: short ones as a table, longer ones as lists below it.
+/// Formats short properties as a table, and longer properties as lists below the table.
 fn properties(release: &str, all: Vec<(&str, Vec<String>)>) -> String {
     let mut rows = Vec::new();
     let mut lists = String::new();
@@ -159,7 +160,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// Returns what to do to rotate a credential; if the catalogue says nothing, the next upgrade is enough.
+/// Returns what the user must do to rotate a credential. If the catalogue has no note, the next upgrade sets the new
+/// credential.
 fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }

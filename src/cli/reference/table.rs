@@ -1,4 +1,4 @@
-//! Markdown tables that are also readable as plain text.
+//! Formats Markdown tables that are also readable as plain text.
 
 use std::fmt::Write as _;
 

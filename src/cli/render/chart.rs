@@ -1,4 +1,5 @@
-//! Prepares the charts for the commands of install.sh: copies of the given charts, or else references to a repository.
+//! Prepares the charts for the commands of install.sh: copies the charts that the user gave, or refers to the charts of
+//! a repository.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads the charts that its user names")]
 
@@ -18,10 +19,10 @@ use osdpl_operator::helm::pull::reference;
 /// The folder for the copied charts, below the output folder.
 const FOLDER: &str = "charts";
 
-/// The charts of a cloud.
+/// The charts of a cloud, from which the commands of install.sh install.
 pub(crate) struct Charts<'a> {
     store: Store,
-    /// Whether charts were given, so that archives can be copied.
+    /// Whether the user gave charts, so that osdpl copies the archives.
     is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -37,14 +38,15 @@ pub(crate) struct PreparedChart {
 }
 
 impl<'a> Charts<'a> {
-    /// Opens the charts of a cloud.
+    /// Opens the chart store with the charts that the user selected.
     pub(crate) async fn new(options: &ChartOptions, cloud: &'a Cloud) -> anyhow::Result<Self> {
         let is_local = options.source().is_some();
         let store = if is_local { options.open().await? } else { options.open_without_pull()? };
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
-    /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
+    /// Returns the chart of a release. If the user gave charts, it checks the chart against the lock and copies it into
+    /// the folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let (request, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;

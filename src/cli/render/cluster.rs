@@ -67,8 +67,8 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Checks that the operator has stored every credential. For a missing one, this run has generated a password that the
-/// operator will never use.
+/// Checks that the operator has stored every credential. For a missing credential, osdpl has just generated a password
+/// that the operator will never use, so osdpl must not write it.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

@@ -1,4 +1,4 @@
-//! The output folder, accessible only to its owner if it contains real credentials.
+//! Writes the output folder of `osdpl render`. Only its owner can access a folder with real credentials.
 
 #![allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 
@@ -19,8 +19,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder and creates it if needed. A private folder must belong to the user, and nobody else may access
-    /// it.
+    /// Opens the folder, and creates it if it does not exist. A private folder must belong to the user, and no other
+    /// user may have access to it.
     pub(crate) fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
@@ -33,7 +33,7 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // `create` fails if someone else created the folder in the meantime.
+                // `create` fails if another process created the folder after the check above.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -41,7 +41,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder below this one.
+    /// Opens a subfolder of this folder.
     pub(crate) fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::open(&self.path.join(name), self.is_private)
     }
@@ -56,7 +56,8 @@ impl Folder {
             (false, false) => 0o644,
             (false, true) => 0o755,
         };
-        // Remove an existing file first: the new text would keep its mode, or would go where a link points.
+        // Remove an existing file first. Otherwise the file would keep its mode, and osdpl would write through an
+        // existing link.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
         file.write_all(bytes).with_context(context)
@@ -107,7 +108,8 @@ impl std::fmt::Display for Folder {
     }
 }
 
-/// Checks that an existing folder may get passwords: the user owns it, and its mode keeps others out.
+/// Checks that osdpl may write passwords to an existing folder: the user owns it, and its mode gives no other user
+/// access.
 fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     let name = path.display();
     if !found.is_dir() {
@@ -148,7 +150,7 @@ mod tests {
         folder.write("install.sh", b"x", true).unwrap();
         folder.write("install.sh", b"y", true).unwrap();
         assert_eq!((mode(&path), mode(&file), mode(&path.join("install.sh"))), (0o700, 0o600, 0o700));
-        assert!(!target.exists(), "a link is not followed");
+        assert!(!target.exists(), "osdpl replaces a link, and does not write to the link's target");
         assert_eq!(mode(&folder.below("charts").unwrap().path), 0o700);
     }
 

@@ -44,8 +44,8 @@ const MANIFESTS: &str = "# What helm would render stands beside the values, as R
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster that real credentials were read from. The UID of the resource's namespace identifies it: everyone who
-/// can read the credentials can read the namespace.
+/// The cluster from which osdpl read real credentials. The UID of the resource's namespace identifies the cluster:
+/// everyone who can read the credentials can read the namespace.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
@@ -69,10 +69,10 @@ impl ClusterIdentity {
     }
 }
 
-/// Removes the files of an earlier run that are not written again, since they may contain credentials.
+/// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials.
 ///
-/// Until the new script is written, a placeholder script marks the folder, so that the next run recognizes its files.
-/// Returns the releases that were removed.
+/// Until osdpl has written the new script, another script marks the folder and does nothing, so that the next run
+/// recognizes the files of this run. Returns the removed releases.
 ///
 /// # Errors
 /// If a file that osdpl has not written would be overwritten; nothing is removed then.
@@ -100,7 +100,7 @@ pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) ->
     Ok(removed.into_iter().map(str::to_owned).collect())
 }
 
-/// Returns a placeholder script for these releases that does nothing.
+/// Returns a script for these releases that only prints that `osdpl render` did not finish.
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
@@ -135,7 +135,7 @@ impl<'a> Script<'a> {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
-    /// Adds a release; the caller adds them in the order of their depth.
+    /// Adds the commands for a release to the script. The caller adds the releases in the order of their depth.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -282,7 +282,7 @@ mod tests {
                 write(name, "x: 1\n");
             }
             assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
-            assert_eq!(files.map(|name| folder.has(name)), remaining, "foreign manifests are kept");
+            assert_eq!(files.map(|name| folder.has(name)), remaining, "osdpl keeps manifests that it did not write");
         }
         let error = clear(&["nova"]).unwrap_err();
         assert!(error.contains("nova.manifest.yaml exists and was not written by"), "{error}");

@@ -1,4 +1,4 @@
-//! Defines the test cases of `osdpl test`: a cloud and the expectations about it.
+//! Defines the test cases of `osdpl test`: each case describes a cloud, and what the user expects of it.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use osdpl_values::expr::{Expression, pattern_error};
 use osdpl_values::{Path, Values, merge};
 
-/// A cloud and the expectations about it.
+/// A test case: a cloud, and what the user expects of it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -16,10 +16,11 @@ pub(crate) struct Case {
     pub file: Option<String>,
     /// The spec of the resource, instead of a file.
     pub spec: Option<Values>,
-    /// Presets to append to those of the spec.
+    /// Presets that osdpl adds after the presets of the spec.
     #[serde(default)]
     pub presets: Vec<String>,
-    /// Overrides of the spec, by helm's rules: maps merge, everything else is replaced.
+    /// Changes of the spec. As in helm's merge, a map is merged into the map of the spec, and any other value replaces
+    /// the value of the spec.
     #[serde(default)]
     pub with: Values,
     pub expect: Vec<Expectation>,
@@ -29,28 +30,29 @@ pub(crate) struct Case {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Expectation {
-    /// The release, by the catalogue's name.
+    /// The release's name in the catalogue.
     pub release: Option<String>,
     /// A path in the values of the release.
     pub path: Option<String>,
-    /// The value that the path must have, or the chart's default if no layer sets one; null if a layer must remove the
-    /// chart's default.
+    /// The value that must be at `path`. If no layer sets a value there, the chart's default must equal it. Null means
+    /// that a layer must remove the chart's default.
     #[serde(deserialize_with = "value_or_null")]
     pub equals: Option<Value>,
-    /// The smallest number that the path may have.
+    /// The smallest number that may be at `path`.
     pub at_least: Option<f64>,
-    /// The largest number that the path may have.
+    /// The largest number that may be at `path`.
     pub at_most: Option<f64>,
-    /// A regular expression that the text at the path must match.
+    /// A regular expression that the string at `path` must match.
     pub matches: Option<String>,
-    /// Whether the path must have a value, from a layer or as the chart's default.
+    /// Whether there must be a value at `path`, from a layer or as the chart's default.
     pub exists: Option<bool>,
     /// A CEL condition that must be true. It can use `values`, the values of the release, and the variables of the
     /// catalogue's expressions.
     pub holds: Option<String>,
     /// Whether the release must be part of the cloud.
     pub wanted: Option<bool>,
-    /// A text that an error about the resource must contain; the case expects that the resource is refused.
+    /// A text that an error about the resource must contain. With this field, the case expects that osdpl refuses the
+    /// resource.
     pub refused: Option<String>,
     /// A text that a warning about the resource must contain.
     pub warns: Option<String>,

@@ -18,7 +18,7 @@ use osdpl_lint::validate::{Kind, ReviewInput, Schemas, keys_of_field, read_spec}
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
-/// A loaded catalogue with its schemas.
+/// A loaded catalogue, with the schemas that osdpl validates resources against.
 pub(crate) struct LoadedCatalog {
     pub catalog: Catalog,
     pub schemas: Schemas,
@@ -35,7 +35,7 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
-    /// Creates a resource from a spec in the case itself.
+    /// Creates a resource from the spec that a case contains.
     pub(crate) fn from_spec(spec: &Values) -> Self {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -50,7 +50,7 @@ impl Resource {
     }
 }
 
-/// A cloud, resolved with placeholder credentials.
+/// The cloud of a test case, which osdpl resolved with placeholder credentials.
 pub(crate) struct Cloud {
     loaded: Rc<LoadedCatalog>,
     resource: Resource,
@@ -69,7 +69,7 @@ impl Cloud {
         let input =
             ReviewInput { catalog, schemas, manifests: others, cluster_info: &ClusterInfo::default(), now: None };
         let (findings, evaluation) = input.review(Kind::OpenStackDeployment, object);
-        // Do not evaluate a resource that is not well-formed: its findings already refuse it.
+        // Do not evaluate a resource that can't be parsed: osdpl refuses it because of its findings.
         let spec = read_spec(object).ok();
         let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
             Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
@@ -79,7 +79,7 @@ impl Cloud {
         Self { loaded, resource, spec, desired, findings, scope }
     }
 
-    /// Returns the errors of the resource, with their lines if the case does not change it.
+    /// Returns the errors of the resource. If the case does not change the resource, each error has its line.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);

@@ -7,9 +7,9 @@ use super::case::Case;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml::{self, redact_literals};
 
-/// A problem of a case and its location.
+/// A problem in a case, and the field that has the problem.
 pub(crate) struct CaseProblem {
-    /// The keys of the field, below the case.
+    /// The keys that lead from the case to the field.
     pub keys: Vec<String>,
     /// What is wrong with the field, and what to do.
     pub problem: String,
@@ -29,7 +29,7 @@ enum FieldType {
 
 use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 
-/// The fields of a case.
+/// The names of a case's fields, each with the type of its value.
 const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
@@ -37,7 +37,7 @@ const FIELDS: [(&str, FieldType); 6] =
 const REQUIRED: [(&str, &str); 2] =
     [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 
-/// The fields of an expectation.
+/// The names of an expectation's fields, each with the type of its value.
 const EXPECTED: [(&str, FieldType); 11] = [
     ("release", Text),
     ("path", Text),
@@ -54,8 +54,8 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// First it parses these lines alone: then `y` is a text in a field for texts. If the lines alone can't be parsed, it
-/// uses `parsed`, the case as it was read with its file.
+/// First it parses these lines alone as a [`Case`], so that `y` in a field for strings is a string. If the lines alone
+/// can't be parsed, it uses `parsed`: the value of the case in the parsed file, where `y` is a boolean.
 ///
 /// # Errors
 /// Describes the first problem.
@@ -68,8 +68,8 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The lines of the case alone are not valid YAML: it uses YAML anchors of other cases, or shares lines with them.
-    // Use the case as it was read with its file.
+    // The lines of the case alone are not valid YAML: the case uses YAML anchors of other cases, or shares a line with
+    // another case. Use the case's value in the parsed file.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
@@ -124,7 +124,7 @@ impl FieldType {
         let each = |accepts: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(accepts));
         match self {
             Anything => true,
-            // Unlike a text, number or flag, a list or map must not be null.
+            // A list or map must not be null, unlike a string, number or flag.
             Texts => each(&is_text),
             Maps => each(&Value::is_object),
             Map => value.is_object(),
@@ -136,18 +136,19 @@ impl FieldType {
 
     fn describe(self) -> &'static str {
         match self {
-            Text => "a text; write one, in quotes",
-            Texts => "a list of texts; write them in brackets: [a, b]",
+            Text => "a string; write one, in quotes",
+            Texts => "a list of strings; write it in brackets: [a, b]",
             Number => "a number; correct it, or use `equals` or `matches`",
             Flag => "true or false; write one of the two, without quotes",
-            Map => "a map; write key: value below it",
-            Maps => "a list of maps; write each below it, behind \"- \"",
+            Map => "a map; write key: value below the field",
+            Maps => "a list of maps; write each map below the field, behind \"- \"",
             Anything => "anything",
         }
     }
 }
 
-/// Converts values of text fields to texts: YAML parses `y` and `2026.1` as other types.
+/// Returns the case with booleans and numbers in fields for strings converted to strings. YAML parses `y` as a boolean
+/// and `2026.1` as a number.
 fn with_texts(parsed: &Value) -> Value {
     let mut case = parsed.clone();
     convert_texts(&mut case, &FIELDS);
@@ -155,7 +156,7 @@ fn with_texts(parsed: &Value) -> Value {
     case
 }
 
-/// Converts booleans and numbers in the text fields of one map to texts.
+/// Converts the booleans and numbers in the string fields of one map to strings.
 fn convert_texts(map: &mut Value, fields: &[(&str, FieldType)]) {
     let convert = |value: &mut Value| {
         if value.is_boolean() || value.is_number() {
@@ -208,9 +209,9 @@ mod tests {
     fn explains_the_type_of_a_field() {
         for (case, expected) in [
             ("- 5", "2: this is not a case"),
-            ("- name: [x]\n  expect: []", "2: `name` takes a text"),
+            ("- name: [x]\n  expect: []", "2: `name` takes a string"),
             ("- name: a\n  spec: x\n  expect: []", "3: `spec` takes a map"),
-            ("- name: a\n  presets: core\n  expect: []", "3: `presets` takes a list of texts"),
+            ("- name: a\n  presets: core\n  expect: []", "3: `presets` takes a list of strings"),
             ("- name: a\n  expect: [x]", "3: `expect` takes a list of maps"),
             ("- name: a\n  expect:\n  - {release: a,\n     atLeast: hunter2}", "5: `atLeast` takes a number"),
             ("- name: a", "2: it has no `expect`; write one"),

@@ -1,10 +1,10 @@
-//! The results of cases as text, JSON and `JUnit` XML.
+//! Formats the results of test cases as text, JSON and `JUnit` XML.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// The results of all cases.
+/// The results of all test cases of a run of `osdpl test`.
 #[derive(Serialize)]
 pub(crate) struct TestReport {
     pub cases: Vec<CaseResult>,
@@ -23,7 +23,7 @@ pub(crate) struct CaseResult {
     pub location: String,
     pub name: String,
     pub passed: bool,
-    /// The problem of the file or the case itself, because of which nothing was checked.
+    /// Why osdpl could not check the case: what is wrong with its file or with the case itself.
     #[serde(rename = "wrong", skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

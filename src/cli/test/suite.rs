@@ -8,11 +8,11 @@ use super::case::Case;
 use super::parse::{self, CaseProblem};
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// A file of cases that was parsed.
+/// The parsed cases of a file.
 pub(crate) struct Suite {
-    /// The file of the resource for cases that name none, relative to the file of cases.
+    /// The file of the resource for cases without `file` and `spec`. The path is relative to the file of cases.
     pub file: Option<String>,
-    /// The cases; an invalid one does not affect the others.
+    /// The cases of the file. Valid cases run even if another case is invalid.
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
@@ -20,16 +20,16 @@ pub(crate) struct Suite {
     root: LocatedNode,
 }
 
-/// An invalid case.
+/// A case that can't run, because it is invalid.
 #[derive(Debug)]
 pub(crate) struct InvalidCase {
     /// The name of the case, if it has one.
     pub name: String,
-    /// The problem with its location.
+    /// What is wrong with the case, with its file and line.
     pub problem: String,
 }
 
-/// The file of cases as it is deserialized.
+/// The top-level fields of a file of cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseFile<T> {

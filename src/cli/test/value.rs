@@ -1,4 +1,4 @@
-//! Compares a value with an expectation.
+//! Compares the value at a path of a release with an expectation of a test case.
 
 use serde_json::Value;
 
@@ -9,27 +9,27 @@ use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
-/// A value of a release, to be compared with an expectation.
+/// The value at a path of a release, which `osdpl test` compares with an expectation.
 pub(crate) struct CheckedValue<'a> {
-    /// The release, by the catalogue's name.
+    /// The release's name in the catalogue.
     pub name: &'a str,
     pub release: &'a DesiredRelease,
     pub path: &'a Path,
-    /// The keys of the release's chart, if they are known.
+    /// The keys of the release's chart, if the catalogue contains them.
     pub tree: Option<&'a KeyTree>,
 }
 
-/// What is known about the value at a path.
+/// What osdpl knows about the value at a path.
 enum Found {
-    /// A layer sets this value. Null removes the chart's default, so that there is none.
+    /// A layer sets this value. If the value is null, it removes the chart's default.
     Given(Value),
     /// No layer sets a value, so the chart's default applies.
     Default(Value),
-    /// No layer sets a value. The chart has a default, which is not completely known.
+    /// No layer sets a value. The chart has a default, but the catalogue's key tree does not contain all of it.
     Unlisted,
     /// Neither a layer nor the chart has a value.
     Nothing,
-    /// No layer sets a value, and it is not known whether the chart has a default.
+    /// No layer sets a value, and the catalogue does not know the chart's keys.
     Unknown,
 }
 
@@ -51,7 +51,7 @@ impl CheckedValue<'_> {
             (number.is_some_and(|number| number <= *most), format!("at most {most}"))
         } else if let Some(pattern) = matches {
             let text = found.and_then(Value::as_str);
-            (text.is_some_and(|text| expr::matches(text, pattern)), format!("a text that matches {pattern:?}"))
+            (text.is_some_and(|text| expr::matches(text, pattern)), format!("a string that matches {pattern:?}"))
         } else {
             let has_value = found.is_some_and(|value| !value.is_null()) || matches!(all, Found::Unlisted);
             let wanted = exists.unwrap_or(true);

@@ -48,7 +48,7 @@ impl Inputs {
         inputs
     }
 
-    /// Whether all files and folders could be read.
+    /// Whether osdpl could read all files and folders.
     pub(crate) fn is_complete(&self) -> bool {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }

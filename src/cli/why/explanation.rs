@@ -1,4 +1,4 @@
-//! The explanation of `osdpl why`, and its text form.
+//! Explains why something is not ready, for `osdpl why`, and formats the explanation as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// Why the requested subject is not ready, as lines of text and chains, with the objects to inspect.
+/// Why the objects that the user asked about are not ready, as lines of text and as chains to root causes, with the
+/// objects that the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -20,7 +21,7 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an explanation without lines, which means that the subject is ready.
+    /// Returns an explanation without lines, which means that everything that the user asked about is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
@@ -99,7 +100,7 @@ impl Explanation {
         &self.chains
     }
 
-    /// Returns the objects to inspect, each once.
+    /// Returns the objects that the user should inspect to find the cause, each object once.
     pub(crate) fn objects_to_inspect(&self) -> Vec<&CauseObject> {
         let mut objects: Vec<&CauseObject> = Vec::new();
         for object in &self.inspect {
@@ -123,7 +124,7 @@ impl Explanation {
         text
     }
 
-    /// Explains a release that no root cause covers, unless it is ready.
+    /// Explains a release that waits for no known root cause, unless the release is ready.
     fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {

@@ -1,4 +1,4 @@
-//! Finds the subject of `osdpl why` by its name.
+//! Finds what the user of `osdpl why` names: a service, release, component, workload, Job or `CronJob`.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
-/// What `osdpl why` can explain.
+/// What the user of `osdpl why` named.
 pub(crate) enum Subject<'a> {
-    /// Releases, by their names in the catalogue.
+    /// The names of one release, or of all releases of a service, in the catalogue.
     Releases(Vec<&'a str>),
-    /// Workloads, and the name that the user gave for them.
+    /// The name that the user gave on the command line, and the workloads with this name or component.
     Workloads(String, Vec<&'a Workload>),
-    /// A Job.
+    /// The Job with the name that the user gave.
     Job(&'a ObservedJob),
-    /// A `CronJob`.
+    /// The `CronJob` with the name or component that the user gave.
     Cron(&'a ObservedCronJob),
 }
 
-/// The names by which `osdpl why` finds a subject in a cloud.
+/// A cloud in which `osdpl why` looks for the name that the user gave.
 pub(crate) struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
@@ -29,7 +29,7 @@ impl<'a> Names<'a> {
         Self { catalog, preview }
     }
 
-    /// Finds a service, release, component, workload, Job or `CronJob`, in this order.
+    /// Finds the first service, release, component, workload, Job or `CronJob` with this name, in this order.
     pub(crate) fn find(&self, name: &str) -> Option<Subject<'a>> {
         let releases: Vec<&str> = self.releases().filter(|release| self.service(release) == Some(name)).collect();
         if !releases.is_empty() {
@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
         job().or_else(|| self.crons().find(is_requested).map(Subject::Cron))
     }
 
-    /// Returns every name that [`Self::find`] knows.
+    /// Returns every name for which [`Self::find`] finds something.
     pub(crate) fn all(&self) -> Vec<String> {
         let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);

@@ -1,4 +1,5 @@
-//! The report of `osdpl why` as JSON, described in the guide's page on health: keys may be added but never removed.
+//! Converts the explanation of `osdpl why` to JSON. The guide's page on health describes the keys: new versions may add
+//! keys, but never remove them.
 
 use serde::Serialize;
 

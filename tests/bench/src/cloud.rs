@@ -1,4 +1,5 @@
-//! The cloud that a run installs into a new namespace, with the charts, values and order that the operator would use.
+//! Prepares the cloud that a run installs into a new namespace, with the charts, values and order that the operator
+//! would use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
 
 /// The environment that all runs share.
 pub struct World {
-    /// A client with all rights.
+    /// An API client with all rights.
     pub client: Client,
     /// A kubeconfig with all rights.
     pub kubeconfig: PathBuf,
@@ -41,7 +42,7 @@ pub struct World {
     pub osdpl: PathBuf,
     /// The charts for the operator: the same archives as for plain helm.
     pub charts: PathBuf,
-    /// A catalogue for the operator instead of the built-in one.
+    /// The folder of the catalogue that the operator uses; `None` for the built-in catalogue.
     pub catalog: Option<PathBuf>,
     /// The resource to install, as JSON.
     pub sample: Value,
@@ -50,7 +51,7 @@ pub struct World {
 }
 
 impl World {
-    /// Packages the charts, and installs the operator's own chart for its rights.
+    /// Packages the charts, and installs the operator's chart, which grants the operator's rights.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
         let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
@@ -140,7 +141,7 @@ pub struct Release {
     pub needs: BTreeSet<String>,
 }
 
-/// A cloud to be installed with one of the methods.
+/// A cloud that the benchmark installs with one of the methods.
 pub struct Cloud<'a> {
     /// The shared environment.
     pub world: &'a World,

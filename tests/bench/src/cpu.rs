@@ -1,4 +1,4 @@
-//! CPU time and memory of processes, as in `/proc` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
+//! Reads the CPU time and memory of processes from `/proc` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ impl Cpu {
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        // The program's name may contain spaces, so count the fields after it: utime, field 14 of the line, is the 12th
-        // of them.
+        // The program's name (field 2) may contain spaces, so count the fields after the name: `utime`, field 14 of the
+        // line, is the 12th of these fields.
         let fields: Vec<&str> =
             stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| -> anyhow::Result<u64> {

@@ -38,7 +38,7 @@ struct Arguments {
     /// The resource to install.
     #[arg(long)]
     sample: PathBuf,
-    /// How often each method is measured; the median is reported.
+    /// How often the benchmark measures each method; it reports the medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Measure only these methods.
@@ -47,10 +47,11 @@ struct Arguments {
     /// Skip the measurements on the installed cloud: memory, an idle minute, the change of one key.
     #[arg(long)]
     no_steady: bool,
-    /// Measure a large cloud instead.
+    /// Measure the operator with a large cloud, instead of comparing it with plain helm.
     #[arg(long)]
     scale: bool,
-    /// Measure the computation of a pass instead; no cluster, no charts.
+    /// Measure the computation of a pass, instead of comparing the operator with plain helm; needs no cluster and no
+    /// charts.
     #[arg(long)]
     plan: bool,
 }

@@ -41,8 +41,8 @@ impl Operator {
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("the operator has ended already")?;
         let operator = |child| Self { _child: child, address, pid };
-        // Poll the readiness probe as a kubelet does: the operator signals readiness in no other way. Nothing is
-        // measured before it is ready.
+        // Poll the readiness probe as a kubelet does: the operator signals readiness in no other way. The benchmark
+        // measures nothing before the operator is ready.
         for _ in 0..300 {
             if get(address, "/readyz").await.is_ok() {
                 return Ok(operator(child));

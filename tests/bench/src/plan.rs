@@ -32,8 +32,8 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures passes and prints the medians. The clouds alternate, so that a drift of the machine's speed affects all of
-/// them.
+/// Measures the passes of a small, a large and the sample's cloud, and prints the medians. The clouds alternate, so
+/// that a drift of the machine's speed affects all clouds.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
     let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;
@@ -92,7 +92,8 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass and measures its steps. It resolves the spec once before, so that all lazily read data is loaded.
+/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, to load all data that osdpl
+/// loads lazily.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;
@@ -121,8 +122,8 @@ pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// Returns a catalogue of `count` services, each with one release. A release needs two others and has about as many
-/// values as one of OpenStack's.
+/// Returns a catalogue of `count` services, each with one release. A release needs two other releases and has about
+/// as many values as a release of an OpenStack service.
 fn synthetic(count: usize) -> Files {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for index in 0..count {

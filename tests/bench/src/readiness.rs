@@ -48,7 +48,7 @@ impl ReadinessWatch {
         Self { observed, changed, _watches: watches }
     }
 
-    /// Waits until every workload of a release is available, except for Jobs.
+    /// Waits until every workload of a release is available. It does not wait for Jobs.
     pub async fn available(&mut self, release: &str) -> anyhow::Result<()> {
         self.until(|object| !object.is_job && object.release == release).await
     }
@@ -78,7 +78,7 @@ impl Clone for ReadinessWatch {
     }
 }
 
-/// A kind of workload, or Job.
+/// A kind of object that the benchmark watches: a kind of workload, or Job.
 trait Workload:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
@@ -127,7 +127,7 @@ fn current<K: Resource>(object: &K, observed: Option<i64>) -> bool {
     observed >= object.meta().generation
 }
 
-/// The workloads and Jobs of a namespace, and the channel that announces their changes.
+/// The state of the workloads and Jobs of a namespace, with the channel through which the watches announce changes.
 #[derive(Clone)]
 struct Observed {
     client: Client,

@@ -39,7 +39,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// What one installation cost.
+/// The time and the CPU time that one installation took.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// The time from the first command until all objects were up.
@@ -73,9 +73,9 @@ mod goals {
 #[derive(Default)]
 pub struct Report {
     costs: BTreeMap<Method, Vec<Cost>>,
-    /// The measurements on the installed cloud.
+    /// What the benchmark measured on the installed cloud, after the installations.
     pub steady: Option<Steady>,
-    /// The measurements on a large cloud.
+    /// What the benchmark measured on a large cloud, if the user requested that.
     pub scale: Option<Scale>,
 }
 

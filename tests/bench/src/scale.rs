@@ -26,13 +26,13 @@ use crate::readiness::ReadinessWatch;
 /// The number of simulated nodes.
 const NODES: usize = 300;
 
-/// The number of releases, including those of the sample.
+/// The number of the cloud's releases, including the releases of the sample.
 const RELEASES: usize = 60;
 
-/// The number of pods, including those of the sample, without Jobs.
+/// The number of the cloud's pods, including the sample's pods, but without the pods of Jobs.
 const PODS: usize = 5_000;
 
-/// The approximate number of the sample's pods on that many nodes.
+/// The approximate number of the sample's pods in a cluster of [`NODES`] nodes.
 const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 
 /// The number of the sample's releases.
@@ -41,7 +41,7 @@ const RELEASES_OF_THE_SAMPLE: usize = 13;
 /// How many times the benchmark makes a pod unready.
 const EVENTS: usize = 5;
 
-/// The measurements on a large cloud.
+/// What the benchmark measured on a large cloud.
 pub struct Scale {
     /// The number of the cloud's releases.
     pub releases: usize,
@@ -57,7 +57,7 @@ pub struct Scale {
     pub delays: Vec<Duration>,
 }
 
-/// Installs a large cloud with the operator, then measures.
+/// Installs a large cloud with the operator. Then measures memory, idle load, and the delay of status updates.
 pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Scale> {
     println!("bench: {RELEASES} releases, {PODS} pods, {NODES} simulated nodes; this takes some minutes");
     let mut options = Options::default().with_programs(&[Program::Helm4]);
@@ -126,7 +126,7 @@ fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::p
     Ok(charts)
 }
 
-/// Copies a folder; the targets of links are copied.
+/// Copies a folder. Instead of a link, it copies the file or folder to which the link points.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let status = Command::new("cp").args(["-RL", "--"]).arg(from).arg(to).status()?;
     if !status.success() {
@@ -135,8 +135,8 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the sample's cloud with the small services added. They share equally the pods that the sample lacks to have
-/// [`PODS`].
+/// Returns the sample's cloud with the small services added. Each small service gets the same number of pods, so that
+/// the cloud has about [`PODS`] pods.
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();

@@ -16,7 +16,7 @@ use crate::operator::{self, Operator};
 /// How many times the benchmark changes one key of the values.
 const CHANGES: u32 = 5;
 
-/// The measurements on an installed cloud.
+/// What the benchmark measured on an installed cloud.
 pub struct Steady {
     /// The operator's resident memory 60 s after the installation, in KiB.
     pub resident: u64,
@@ -26,13 +26,13 @@ pub struct Steady {
     pub idle_helm: u64,
     /// The number of API writes by the operator and its helm processes in the idle minute.
     pub idle_writes: u64,
-    /// The time from just before a change of one key was sent until a helm process was running.
+    /// For each change of one key, the time from just before the benchmark sent the change until a helm process ran.
     pub delays: Vec<Duration>,
     /// The number of helm processes for each change.
     pub change_helm: Vec<u64>,
 }
 
-/// Installs the cloud with the operator, then measures.
+/// Installs the cloud with the operator. Then measures memory, an idle minute, and changes of one key.
 pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Steady> {
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;
@@ -79,7 +79,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
     Ok(delay)
 }
 
-/// Returns the number of writes by the operator's service account so far, including those of its helm processes.
+/// Returns the number of API writes by the operator and its helm processes so far. Both use the operator's service
+/// account.
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");

@@ -14,7 +14,7 @@ const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
 
 /// Measures `osdpl validate` with each sample and prints the medians. The samples alternate, so that a drift of the
-/// machine's speed affects all of them.
+/// machine's speed affects the results of all samples.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
     let mut durations = vec![Vec::new(); samples.len()];

@@ -1,5 +1,5 @@
-//! Checks the values for Octavia's amphorae. The OpenStack resources for them are named in the spec, or a Job creates
-//! them and writes their names as facts.
+//! Checks the values for Octavia's amphorae. The spec names the OpenStack resources that amphorae need, or a Job
+//! creates the resources and writes their names as facts.
 
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     assert_eq!(
         value(&before, "pod.mounts.octavia_worker.octavia_worker.volumes"),
         None,
-        "the Job has not created the certificates yet"
+        "the pods mount no certificates before the Job has created them"
     );
     let job = |desired: &Desired| value(desired, "extraObjects.prerequisites_job").cloned().unwrap_or_default();
     assert_eq!(job(&before)["metadata"]["name"], "octavia-prerequisites");
@@ -65,7 +65,7 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     }
     let volumes = value(&after, "pod.mounts.octavia_worker.octavia_worker.volumes").unwrap();
     assert_eq!(volumes[0]["secret"]["secretName"], "octavia-amphora-certs");
-    assert_eq!(job(&after), job(&before), "the Job itself depends on the spec only");
+    assert_eq!(job(&after), job(&before), "the Job depends only on the spec, not on the facts that it writes");
     let changed = |name: &&String| before.releases[*name].inputs != after.releases[*name].inputs;
     assert_eq!(after.releases.keys().filter(changed).collect::<Vec<_>>(), ["octavia"]);
     assert_eq!(before.releases["octavia"].catalog, after.releases["octavia"].catalog);

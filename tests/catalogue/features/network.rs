@@ -250,8 +250,8 @@ fn refuses_invalid_extensions_and_tunnels() {
     ]);
 }
 
-/// Neutron's agents for L3, DHCP, metadata and VPN wait for the switch's agent on their own node. So they must run only
-/// on nodes with a switch.
+/// Neutron's agents for L3, DHCP, metadata and VPN wait for the agent of the virtual switch on their own node. So the
+/// catalogue must select only nodes with a virtual switch for these agents.
 #[test]
 fn switch_agents_run_on_nodes_with_a_switch() {
     let catalog = catalogue();

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
-/// Returns a function from a path to the value of manila's release there, in a cloud with these features and nodes.
+/// Returns the values of the release `manila` in a cloud with these features and nodes, as a function from a path to
+/// the value.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
     let desired = resolved(&catalogue(), &base_spec(&spec));
@@ -14,8 +15,8 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
 
-/// Manila's chart mounts the switch's folder from the node. In a cloud with only shares, no other pod creates this
-/// folder, so the catalogue has the kubelet create it.
+/// The pods of Manila's chart mount the folder of the virtual switch from the node. In a cloud with only shares, no
+/// other pod creates this folder, so the catalogue makes the kubelet create the folder.
 #[test]
 fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
@@ -31,7 +32,7 @@ fn share_service_creates_the_switch_folder() {
         assert_eq!(volumes[0]["hostPath"], json!({"path": "/run/openvswitch", "type": "DirectoryOrCreate"}));
         assert!(
             mounted(&value(&format!("{parent}.volumeMounts"))),
-            "the kubelet ignores volumes without mounts: {features}"
+            "the container mounts the volume, because the kubelet ignores a volume without mounts: {features}"
         );
     }
 }
@@ -81,7 +82,8 @@ fn driver_passwords_are_not_in_values() {
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
         let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
         assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
-        // For manila, the connection to the database is never in a Secret: its chart can't declare the database.
+        // Manila never reads the connection to the database from a Secret: the feature `database` can't declare
+        // Manila's database, because Manila's chart does not support that.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let spec =

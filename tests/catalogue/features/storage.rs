@@ -164,7 +164,11 @@ fn gateways_of_the_chart_are_public() {
         assert_eq!(found("endpoints.object_store.host_fqdn_override.public.host"), host);
         assert_eq!(found("endpoints.object_store.port.api.public"), port);
         let names = found("extraObjects.object_store_route.spec.hostnames");
-        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "the route has the same host name");
+        assert_eq!(
+            names.get(0).cloned().unwrap_or_default(),
+            host,
+            "the route has the host name of the object store's URL"
+        );
     }
 }
 

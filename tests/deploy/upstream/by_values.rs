@@ -66,7 +66,7 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         };
         documents.iter().filter(is_claim).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(claim(&alone).len(), 1, "the chart creates the claim");
+    assert_eq!(claim(&alone).len(), 1, "the chart creates one claim for images");
     assert_eq!(claim(&with_cinder), claim(&alone));
 
     let pod = |documents: &[Value]| {
@@ -76,13 +76,21 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
     let at = |pod: &Value| {
         let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap().clone();
         let paths: BTreeSet<_> = mounts.iter().map(|mount| mount["mountPath"].to_string()).collect();
-        assert_eq!(paths.len(), mounts.len(), "Kubernetes refuses a second mount at a path: {mounts:#?}");
+        assert_eq!(
+            paths.len(),
+            mounts.len(),
+            "the container has at most one mount at each path, because Kubernetes refuses a second one: {mounts:#?}"
+        );
         let mount = mounts.into_iter().find(|mount| mount["mountPath"] == "/var/lib/glance/images").unwrap();
         let volumes = pod["volumes"].as_array().unwrap();
         volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap()["persistentVolumeClaim"].clone()
     };
     let (alone, with_cinder) = (pod(&alone), pod(&with_cinder));
     assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
-    assert_eq!(at(&with_cinder), at(&alone), "images are where glance recorded them");
+    assert_eq!(
+        at(&with_cinder),
+        at(&alone),
+        "glance mounts the same claim at the same path, so that it finds the images"
+    );
     assert_eq!((&alone["hostIPC"], &with_cinder["hostIPC"]), (&Value::Null, &json!(true)));
 }

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 
-/// Returns a manifest with the random output of its chart masked. If the chart is one of those with random output, and
-/// the manifest has none, it returns an error.
+/// Returns a manifest with the random output of its chart masked. It returns an error if the test expects random output
+/// of this chart, but the manifest has none.
 pub(super) fn mask(chart: &str, manifest: &str) -> Result<String, String> {
     let masked = match chart {
         "ceph-adapter-rook" => manifest.lines().map(name).collect(),

@@ -39,8 +39,8 @@ struct Piece {
     twice: bool,
 }
 
-/// Returns the clouds to render. Those on Ceph are rendered for each `OpenStack` release; the one without Ceph only for
-/// the newest, because the releases differ in images only.
+/// Returns the clouds to render: the clouds on Ceph for each OpenStack release, and the cloud without Ceph only for the
+/// newest release, because OpenStack releases differ in images only.
 pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     let newest = catalog.openstack.keys().max().unwrap();
     let mut clouds = Vec::new();
@@ -51,9 +51,9 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Returns the releases to render: each release whose chart is available, once for each of its values. Random output
-/// does not depend on the values, so a release is rendered twice only with its first values for each `OpenStack`
-/// release.
+/// Returns the releases to render: each release whose chart is available, once for each set of values that the clouds
+/// give it. Random output does not depend on the values. So the test looks for random output only with the first set of
+/// values of a release in each OpenStack release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -69,11 +69,11 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Renders a release with both versions of helm, and returns the problems: errors of helm, unstable output, public
-/// secrets, and folders that pods wait for.
+/// Renders a release with both versions of helm, and returns the problems: errors of helm, differences between two
+/// renders, publicly known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // The charts of other projects do not accept every version of Kubernetes; they accept 1.34.
+    // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);
@@ -189,7 +189,8 @@ fn charts_render_stably_without_public_secrets() {
     let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
-        // The folder may lack charts of other projects, which are those with a repository in the lock.
+        // The folder must contain upstream's charts, but may lack charts of other projects. For a chart of another
+        // project, the lock contains a repository.
         Some(folder) => {
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);
@@ -198,10 +199,10 @@ fn charts_render_stably_without_public_secrets() {
             let folder = folder.display();
             assert!(
                 left.is_empty(),
-                "not rendered, because {folder} lacks the chart or no cloud here has it: {left:?}"
+                "the test renders {left:?}: {folder} has the charts, and a cloud of the test has the releases"
             );
         }
-        None => assert!(rendered.len() >= 14, "only stand-ins for {rendered:?} are available"),
+        None => assert!(rendered.len() >= 14, "tests/charts has stand-ins for at least 14 releases: {rendered:?}"),
     }
     let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap().next();

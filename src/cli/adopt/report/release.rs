@@ -1,4 +1,4 @@
-//! The report of `osdpl adopt` about one release.
+//! Reports what the adoption of one release would change, for `osdpl adopt`.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::adopt::effects::Effects;
 use osdpl_core::adopt::{Description, InstalledRelease};
 use osdpl_core::observed::ComparisonResult;
 
-/// What adopting one release would change.
+/// What the adoption of one release would change.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleaseReport {
@@ -18,11 +18,11 @@ pub(crate) struct ReleaseReport {
     pub revision: u32,
     /// The number of values that the spec overrides for this release only.
     pub overrides: usize,
-    /// What would change besides values and objects, such as the chart.
+    /// What the adoption would change besides values and objects, such as the chart.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// The other tool that manages the release, so that it can't be adopted, and what to do.
+    /// Which other tool manages the release, so that osdpl can't adopt it, and what the user must do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -94,7 +94,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns how the chart would change, and why values could not be compared. [`Effects`] has the values and objects.
+/// Returns how the chart would change, and why osdpl could not compare the values. The values and objects that would
+/// change are in [`Effects`].
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

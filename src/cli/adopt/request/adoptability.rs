@@ -16,11 +16,13 @@ pub(crate) enum Adoptability {
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
-    /// The resource does not select the release, or the cluster does not have it; the text says which, and what to do.
+    /// The resource does not select the release, or the cluster does not have the release. The text says which of the
+    /// two, and what to do.
     Absent(String),
 }
 
-/// What the check needs to know: the resource, its releases, and helm's records.
+/// The resource, the releases that it selects, and helm's records, from which osdpl decides whether it can adopt a
+/// release.
 pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
@@ -45,7 +47,7 @@ impl<'a> AdoptionCheck<'a> {
         Ok(Self { cluster, deployment, selection, records })
     }
 
-    /// Returns whether the release of this name can be adopted.
+    /// Returns whether osdpl can adopt the release with this name.
     pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
             return Ok(Adoptability::Absent(format!(
@@ -72,7 +74,8 @@ impl<'a> AdoptionCheck<'a> {
         release.is_some_and(|release| release.managed == Some(false))
     }
 
-    /// Returns whether a release can be adopted, judging by its newest record and the owners of its objects.
+    /// Returns whether osdpl can adopt a release with this newest record. It also looks for other tools that own the
+    /// release's objects.
     async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.origin, &newest.status) {
             (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => {
