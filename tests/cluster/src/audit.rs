@@ -58,12 +58,13 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // Format `since` like the API server, which writes times with six decimals: then texts compare like times.
+    // Format `since` with six decimals, as the API server writes times. The order of such texts is the order of the
+    // times, so the comparison below needs no parsing.
     let since = format!("{since:.6}");
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
     for (index, line) in complete.lines().enumerate() {
-        // Tests read the same growing log many times: skip older lines without parsing their JSON.
+        // Tests read the same growing log many times. So skip lines from before `since` without parsing their JSON.
         if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;
         }

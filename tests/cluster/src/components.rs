@@ -106,7 +106,8 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
         crate::audit::write_policy(folder, audit)?;
         arguments.push(flag("--audit-policy-file", &folder.audit_policy()));
         arguments.push(flag("--audit-log-path", &folder.audit_log()));
-        // The limit is in megabytes and never reached: after a rotation, tests would miss earlier requests.
+        // The size in megabytes at which the API server starts a new log file. No test reaches it, because tests read
+        // only the current file and would miss the requests in older ones.
         arguments.push("--audit-log-maxsize=4096".into());
     }
     Ok(arguments)

@@ -100,7 +100,7 @@ impl Folder {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
-        // The folders contain keys and tokens, and etcd warns if other users may read its data.
+        // Only the owner may read folders with keys and tokens. etcd warns if other users may read its data folder.
         for part in [self.0.clone(), self.etcd(), self.0.join("pki"), self.identities()] {
             private(&part)?;
         }

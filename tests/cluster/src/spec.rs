@@ -24,8 +24,8 @@ pub(crate) struct Spec {
     pub attached: bool,
     /// Whether the supervisor removes the folder when it stops.
     pub temporary: bool,
-    /// The kubeconfig of an existing cluster that is used instead of starting one. Then there is no supervisor and no
-    /// `state.json`.
+    /// The kubeconfig of an existing cluster to use instead of starting one. Then the folder has no `state.json`,
+    /// because no supervisor runs.
     pub existing: Option<PathBuf>,
 }
 

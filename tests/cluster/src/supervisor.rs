@@ -25,8 +25,8 @@ mod volumes;
 
 use children::Children;
 
-/// The one message of the supervisor to its caller, as a line of JSON on standard output: whether the cluster has
-/// started.
+/// The only message that the supervisor sends to its caller, as a line of JSON on standard output: whether the cluster
+/// has started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
@@ -36,7 +36,7 @@ pub(crate) enum Report {
     Failed(String),
 }
 
-/// Runs the cluster of a folder until it is stopped. Returns the exit code.
+/// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
     // ignored: it means that this process already leads a process group, which Ctrl-C does not reach either.
@@ -73,7 +73,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
 }
 
 fn clean_up(folder: &Folder, spec: &Spec) {
-    // Errors are ignored: a file that cannot be removed usually does not exist.
+    // Errors are ignored: usually, they mean that a file does not exist.
     let _ = std::fs::remove_file(folder.state());
     let _ = std::fs::remove_file(folder.socket());
     if spec.temporary {
@@ -105,7 +105,7 @@ impl StopSignal {
             });
         }
         if attached {
-            // Read standard input on a thread of its own, because tokio cannot cancel such a read.
+            // Read standard input on a separate thread, because tokio cannot cancel a read of standard input.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
@@ -124,7 +124,7 @@ impl StopSignal {
 }
 
 /// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. The
-/// supervisor starts every program through this function. It returns only on failure.
+/// supervisor starts every program through this function. The function returns only on failure.
 ///
 /// The kernel kills the process when the *thread* that started it exits. The supervisor starts all processes on its
 /// main thread, which lives as long as the supervisor.

@@ -71,13 +71,13 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes the results of evaluations into the annotations of pods, and each result only once.
+/// Writes the results of evaluations into the annotations of pods, and sends each result only once.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<String>,
-    /// The last patch of each object, by uid. Until the watch reports a patch, evaluations return the same result
-    /// again; the comparison with this patch avoids a second request.
+    /// The last patch of each object, by uid. Until the watch reports the patched object, evaluations return the same
+    /// result again; the comparison with the last patch avoids a second request.
     sent: HashMap<String, Value>,
 }
 

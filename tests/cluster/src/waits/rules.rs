@@ -95,7 +95,8 @@ impl Rule {
     }
 }
 
-/// All rules, their digest, and the digest that the ConfigMap's annotation has.
+/// The content of the ConfigMap with the fault rules: the valid rules, the digest of all rules, and the digest that the
+/// supervisor last wrote into the ConfigMap's annotation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,
