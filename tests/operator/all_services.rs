@@ -178,7 +178,7 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
             "rgw_internal": "http://rgw.example.org:7480",
         });
         world.describe_ceph(keys).await;
-        // The operator's probes would fail: no program listens in the simulated pods.
+        // Disable the operator's probes of service APIs, because no program listens in simulated pods.
         let setup = world.operator().helm(settings.helm).charts(&charts);
         let operator = setup.arguments(&["--probes", "false"]).start().await;
         world.apply(&settings.spec(&catalog)).await;
@@ -194,8 +194,8 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
 }
 
 impl CloudSettings {
-    /// Checks that the status has every desired release, and components of every release whose catalogue entry lists
-    /// some.
+    /// Checks that the status lists every desired release, and components of each release that has components in the
+    /// catalogue.
     fn check_complete(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
         let selection = selection::selection(self, catalog);
         let desired: BTreeSet<&String> = selection.releases.keys().collect();
@@ -221,8 +221,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Even octavia has only one revision: the facts of its prerequisites Job would cause a second one, but
-            // simulated nodes run no containers.
+            // Even octavia has only one revision. On real nodes, its prerequisites Job would write facts, and the
+            // operator would upgrade octavia with these facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

@@ -99,7 +99,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
         assert_eq!(claim.metadata.deletion_timestamp, None, "the cleanup must not delete a PersistentVolumeClaim");
 
-        // Only the label on the record says that the cleanup is done. The next operator reads it and writes nothing.
+        // After a restart, the operator knows only from the label on the record that the cleanup is complete. So it
+        // must write nothing.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -146,8 +147,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(left.contains(&"third".to_owned()), "{left:?}");
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
-        // Recreate what an operator leaves that dies between helm's success and the cleanup: the leftover `second`, and
-        // the record of revision 3 without the label that marks it as cleaned up.
+        // Restore the state of a cluster whose operator was killed after helm's success and before the cleanup: the
+        // leftover `second` exists, and the record of revision 3 lacks the label that marks it as cleaned up.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");

@@ -14,7 +14,7 @@ use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs an `osdpl` command with all rights, and returns its output and exit status.
+    /// Runs an `osdpl` command as a user with all rights, and returns the output and exit status of the command.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }

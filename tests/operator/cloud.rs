@@ -23,7 +23,7 @@ pub fn services(names: &[&str]) -> Value {
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with `values` for the release that has the same name as its service.
+/// Returns `spec` with `values` for the release of `service` that has the same name as the service.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
@@ -108,12 +108,12 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the test's resource, and returns this value.
+    /// Calls `find` for every version of the test's resource until it returns a value, and returns this value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for the resource with this name, and returns this value.
+    /// Calls `find` for every version of the resource with this name until it returns a value, and returns this value.
     pub async fn until_of<T>(
         &self,
         name: &str,

@@ -92,8 +92,7 @@ fn keeps_the_value_of_an_unreferenced_secret() {
         let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unreferenced] {
-            // Restart the operator after each change of the spec, so that it can't remember the password that was in
-            // use before.
+            // Restart the operator after each change of the spec, so that it has no previous password in memory.
             operator.kill();
             let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;

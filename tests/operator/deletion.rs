@@ -123,7 +123,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     });
 }
 
-/// Waits until the status says that the deletion waits for the hook, and returns the resource.
+/// Waits until the status says that the deletion of the cloud waits for the hook, and returns the resource.
 async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
     world.until("the deletion waits for the hook", waits).await
@@ -153,7 +153,8 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
     });
 }
 
-/// Keystone's pre-delete hook is a Job, which cannot start in a terminating namespace. The operator must skip it.
+/// The namespace of a cloud is deleted with the cloud in it. The operator must skip Keystone's pre-delete hook, because
+/// its Job cannot start in a terminating namespace.
 #[test]
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {

@@ -68,8 +68,8 @@ fn reports_daemon_set_without_matching_nodes() {
 fn reports_a_failed_component_without_running_helm() {
     run_test("unhealthy", async |world| {
         // The operator takes a pod for failed only if it became unready in a later second than it started, because
-        // Kubernetes' timestamps have whole seconds. The delay of mariadb postpones Ready, and so memcached's failure,
-        // to a later second.
+        // Kubernetes' timestamps have whole seconds. The delay of mariadb makes the cloud Ready in a later second, and
+        // the test makes memcached fail only after that.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -10,7 +10,7 @@ use crate::world::{World, run_test};
 
 const MARIADB: &str = "mariadb";
 
-/// The passwords in the Secret that the feature refers to: the initial one, and the one after the rotation.
+/// The initial password in the Secret to which the feature refers, and the password after the rotation.
 const PASSWORDS: [&str; 2] = ["first-secret-of-the-store", "second-secret-of-the-store"];
 
 /// The JSON pointer to the feature's password in mariadb's values.

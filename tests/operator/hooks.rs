@@ -18,7 +18,7 @@ fn keystone_spec() -> Value {
     services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
-/// Returns a rule with which the pods of `JOB` fail and have this log.
+/// Returns a fault rule with which the pods of the Job [`JOB`] fail and have this log.
 fn failing_rule(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
@@ -32,7 +32,7 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// Returns a log like that of upstream's scripts: it contains the password as plain text, encoded and in a URL.
+/// Returns a log like the logs of upstream's scripts, with the password as plain text, in base64 and in a URL.
 fn lines_with_password(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);

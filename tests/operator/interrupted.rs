@@ -19,7 +19,7 @@ const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 /// The Secrets for Keystone's keys, which are empty until Jobs fill them.
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
-/// Keeps the pods of a Job running, so that helm waits for this hook.
+/// Keeps the pods of a hook Job running, so that helm waits for the hook.
 async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
@@ -52,8 +52,9 @@ async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collect
     (filled.uid(), filled.data)
 }
 
-/// Kills helm and the operator twice: in the first install, before the keys are filled, and in the next operator's
-/// upgrade after half of the hooks. Checks that the third operator completes the install and keeps the keys.
+/// Kills helm and the operator twice: first during the install, before Jobs have filled the Secrets for keys, then
+/// during the upgrade by the second operator, after half of the hooks. Checks that the third operator completes the
+/// install and keeps the keys.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;

@@ -33,8 +33,8 @@ fn reports_pods_refused_by_a_quota() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // The controller of a StatefulSet reports the refused pod only in events, the controller of a Deployment in a
-        // condition. The operator must find both.
+        // If the quota refuses a pod, the controller of a StatefulSet reports this only in events, and the controller
+        // of a Deployment in a condition. The operator must find the reason in both.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);

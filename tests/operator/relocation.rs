@@ -13,11 +13,11 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Do not set an empty map: where an earlier spec had overrides, server-side apply would store null.
+    // Do not set an empty map: if an earlier spec had overrides, server-side apply would replace them by null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
-    // With automatic approval, the operator uninstalls without waiting, so a wrong uninstall fails the test.
+    // With automatic approval, a wrong plan would uninstall memcached at once, and the test would fail.
     spec["approval"] = json!("Automatic");
     spec
 }
@@ -47,7 +47,8 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes the labels that an older operator did not set yet from all records.
+/// Removes two labels from all of helm's records, as if an older operator had written the records, which did not set
+/// these labels yet.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -136,7 +137,8 @@ fn moves_a_release_by_uninstalling_it() {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // The installed release has the name `tokens`: a spec with the default name or a third name would move it.
+        // memcached is installed with the helm name `tokens`. A spec with the default name or a third name would move
+        // memcached, so the operator refuses it.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));

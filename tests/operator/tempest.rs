@@ -105,8 +105,8 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then_some(());
         world.until("the Degraded condition reports the failed tests", is_reported).await;
 
-        // Kubernetes deletes old Jobs of the CronJob. The deletion of the failed Job must not change the reported
-        // result.
+        // In a real cluster, the CronJob's controller deletes old Jobs. The status must keep the result of a failed Job
+        // after the Job is deleted.
         delete_jobs(world, &["second", "first"]).await;
         let is_not_degraded =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.status == "False").then(|| cloud.clone());

@@ -23,8 +23,8 @@ impl World {
         file
     }
 
-    /// Creates an account that may only read these resources and `OpenStackDeployment`s in the test's namespace.
-    /// Returns its kubeconfig.
+    /// Creates a ServiceAccount that may only read these resources and `OpenStackDeployment`s in the test's namespace.
+    /// Returns the path of a kubeconfig with these rights.
     pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});

@@ -37,9 +37,10 @@ pub struct Cloud {
     pub objects: BTreeMap<String, Vec<Value>>,
     /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// The next change whose line in `writes` would contain this text fails with status 500, once.
+    /// A text that makes one change fail with status 500: the next change whose line in `writes` would contain this
+    /// text.
     pub fails: Option<String>,
-    /// The number of objects created so far. The next object gets an ID that is derived from it.
+    /// The number of objects created so far, from which the ID of the next object is derived.
     pub created: usize,
 }
 
