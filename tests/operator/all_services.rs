@@ -19,7 +19,7 @@ use crate::ceph::{NEWER, SECRET, SHARES};
 use crate::cloud::StatusAccess;
 use crate::world::{World, run_test, with_timeout};
 
-/// How one of the test clouds differs from the others.
+/// The settings in which the test clouds differ.
 struct CloudSettings {
     /// The major version of helm that the operator runs.
     helm: u8,
@@ -29,7 +29,7 @@ struct CloudSettings {
     object_store: &'static str,
     /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services that get a RabbitMQ of their own.
+    /// The services to which the feature for messaging gives a separate RabbitMQ.
     dedicated: &'static [&'static str],
 }
 
@@ -104,8 +104,8 @@ impl CloudSettings {
     }
 }
 
-/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when it is deployed, 1 more when its
-/// workloads are ready.
+/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when the release is deployed, and 1 more
+/// when its workloads are ready.
 fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,

@@ -74,7 +74,8 @@ fn names_the_missing_image_of_a_database() {
             .until("the status reports that keystone/api waits for mariadb/server", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                // First, the status may still name the deleted pod as the root cause. So wait until it names the image.
+                // At first, the status may still name the deleted pod as the root cause. So wait until the status names
+                // the image.
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;

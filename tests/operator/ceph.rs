@@ -1,5 +1,5 @@
-//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; a changed Secret
-//! reaches only the releases that use it.
+//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; after a change of
+//! the Secret, osdpl upgrades only the releases that use the changed keys.
 
 mod foreign_objects;
 mod helpers;

@@ -14,8 +14,8 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses. Helm creates the release's ConfigMaps, claims and Roles first, and
-/// fails when it creates this Service.
+/// Returns a Service that the API server refuses. Helm first creates the ConfigMaps, claims and Roles of the release,
+/// and then fails at this Service.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -84,7 +84,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         for name in ["left", "foreign", "wanted", "left-kept"] {
             assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm created it before it failed");
         }
-        // Another helm release takes over this ConfigMap, so the cleanup must not delete it.
+        // Make another helm release the owner of the ConfigMap `foreign`, so that the cleanup must not delete this
+        // ConfigMap.
         let other_owner = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});
         api.patch("foreign", &PatchParams::default(), &Patch::Merge(other_owner)).await.unwrap();
 
@@ -99,8 +100,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
         assert_eq!(claim.metadata.deletion_timestamp, None, "the cleanup must not delete a PersistentVolumeClaim");
 
-        // After a restart, the operator knows only from the label on the record that the cleanup is complete. So it
-        // must write nothing.
+        // After a restart, the operator knows only from the label on the record that the cleanup is complete. A second
+        // cleanup would write, so the check below finds no writes only if the operator reads the label.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -186,7 +187,7 @@ fn deletion_removes_objects_of_the_deployed_revision() {
 fn retries_an_unrenderable_chart_only_with_new_inputs() {
     run_test("unrenderable", async |world| {
         let _operator = world.operator().start().await;
-        // Helm refuses this invalid template before it writes a record.
+        // Helm refuses this invalid template before helm writes a record.
         world
             .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
             .await;

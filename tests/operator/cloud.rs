@@ -1,4 +1,4 @@
-//! Helpers that write the test's `OpenStackDeployment` and read its status.
+//! Methods with which tests write an `OpenStackDeployment` and read its status.
 
 use std::pin::pin;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// The name of a test's `OpenStackDeployment`. It differs from the names of osdpl and of services, so that a test
-/// notices if code confuses them.
+/// The name of a test's `OpenStackDeployment`. The name differs from the names of osdpl and of services, so that a test
+/// fails if code confuses these names.
 pub const NAME: &str = "nimbus";
 
 /// Returns a spec that enables these services and no preset.

@@ -20,10 +20,11 @@ use crate::world::{World, run_test, with_timeout};
 /// A cloud with Keystone, whose pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations name their release.
+/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations say to which release the
+/// claims belong.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The release that the spec makes unmanaged. It has a `PersistentVolumeClaim`, credentials and a Job.
+/// The release that the test makes unmanaged. This release has a `PersistentVolumeClaim`, credentials and a Job.
 const UNMANAGED: &str = "rabbitmq";
 
 /// Whether the object with this name belongs to the unmanaged release.

@@ -1,4 +1,5 @@
-//! Charts, nodes or credentials are missing, or a component fails. The operator reports it and affects nothing else.
+//! Charts, nodes or credentials are missing, or a component fails. The operator reports the problem, and continues with
+//! all releases that it does not affect.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Fake APIs of Keystone, Nova, Neutron and other services on one port. Tests choose how each Service responds.
+//! Fake APIs of Keystone, Nova, Neutron and other services on one port. Tests choose how the fake API of each Service
+//! responds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

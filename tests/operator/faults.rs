@@ -1,4 +1,5 @@
-//! Faults in a healthy cloud, such as a lost node: the status reports each with its cause, and the cloud recovers.
+//! Faults in a healthy cloud, such as a lost node: the status reports each fault with its cause, and the cloud recovers
+//! when the fault is over.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};

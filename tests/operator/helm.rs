@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A script that the operator runs instead of helm. It records its arguments, and then executes the real helm in the
-/// same process.
+/// A script that the operator runs instead of helm. The script records its arguments, and then executes the real helm
+/// in the same process.
 pub struct Recorder {
     /// The path of the wrapper script; the operator gets it as `--helm`.
     pub program: PathBuf,

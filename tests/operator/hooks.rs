@@ -1,4 +1,5 @@
-//! A hook fails or hangs while helm waits for it. The status names the hook; a corrected spec stops a failing hook.
+//! A hook fails or hangs while helm waits for the hook. The status names the hook. When the user corrects the spec, the
+//! operator stops a helm that waits for a failing hook.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -71,7 +72,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         assert_eq!(
             world.helm_runs().len(),
             4,
-            "the operator ran helm once for each release: helm itself continues when the Job recovers"
+            "the operator ran helm once for each release, because helm itself continues when the hook's Job recovers"
         );
     });
 }

@@ -63,7 +63,7 @@ impl World {
         self.maintenances().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
-    /// Deletes a NodeMaintenance without waiting, like `kubectl delete --wait=false`.
+    /// Deletes a NodeMaintenance and does not wait until it is gone, like `kubectl delete --wait=false`.
     async fn delete_maintenance(&self, name: &str) {
         self.maintenances().delete(&self.maintenance_name(name), &DeleteParams::default()).await.unwrap();
     }

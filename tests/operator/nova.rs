@@ -96,7 +96,7 @@ impl Nova {
         });
     }
 
-    /// Adds a compute host that is not mapped to a cell yet: Nova does not list its hypervisor.
+    /// Adds a compute host that is not mapped to a cell yet: Nova does not list the host's hypervisor.
     pub fn add_unmapped_compute(&self, host: &str) {
         self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
@@ -178,7 +178,7 @@ impl Nova {
         self.with(|state| state.token_lifetime = lifetime);
     }
 
-    /// Returns a new token and its expiry.
+    /// Returns a new token of the fake Keystone and the token's expiry.
     pub fn token(&self) -> (String, String) {
         self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.token_lifetime).to_string()))
     }

@@ -126,8 +126,8 @@ fn creates_everything_once_and_adds_later_nodes() {
     });
 }
 
-/// Checks the objects that the program created in OpenStack and in the cluster, and that octavia's values contain its
-/// facts.
+/// Checks the objects that the program created in OpenStack and in the cluster, and that octavia's values contain the
+/// program's facts.
 async fn check_created_objects(fixture: &Fixture<'_>) {
     let (openstack, facts) = (&fixture.openstack, fixture.facts().await);
     fixture.check_certificates().await;

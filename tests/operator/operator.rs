@@ -21,8 +21,8 @@ pub struct Setup<'a> {
     arguments: Vec<OsString>,
 }
 
-/// A running process of the operator. Dropping this value kills the process; the helm processes that it started then
-/// exit by themselves.
+/// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
+/// by themselves.
 pub struct Operator {
     child: Child,
     address: SocketAddr,
@@ -96,7 +96,7 @@ impl Operator {
         }
     }
 
-    /// Returns the content of `/metrics`.
+    /// Returns the operator's metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         get(self.address, "/metrics").unwrap()
     }
@@ -142,7 +142,7 @@ impl Operator {
         self.child.wait().unwrap();
     }
 
-    /// Stops the operator with SIGTERM, waits until it has exited, and returns its exit status.
+    /// Stops the operator with SIGTERM, waits until the process has exited, and returns the exit status of the process.
     pub async fn stop(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let end = tokio::task::spawn_blocking(move || self.child.wait().unwrap());

@@ -1,4 +1,4 @@
-//! A pool of control planes that tests reuse, because starting one takes longer than most tests.
+//! A pool of control planes that tests reuse, because the start of a control plane takes longer than most tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

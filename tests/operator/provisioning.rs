@@ -15,7 +15,8 @@ fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl World {
-    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until it is in effect.
+    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until the quota is in
+    /// effect.
     async fn allow_pods(&self, pods: u32) {
         let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
         self.api::<ResourceQuota>().create(&PostParams::default(), &from_json(quota)).await.unwrap();

@@ -1,5 +1,5 @@
-//! A spec changes the helm name or namespace of an installed release: the operator refuses this and says how to move
-//! it.
+//! A spec changes the helm name or namespace of an installed release: the operator refuses the move, and says how to
+//! move the release by an uninstall.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -22,7 +22,8 @@ fn cloud(overrides: &Value) -> Value {
     spec
 }
 
-/// Applies a spec that moves memcached, waits until the operator refuses it, and returns memcached's message.
+/// Applies a spec that moves memcached, waits until the operator refuses the move, and returns the message of memcached
+/// in the status.
 async fn refusal(world: &World, overrides: &Value) -> String {
     let applied = world.apply(&cloud(overrides)).await;
     let cloud = world
@@ -138,7 +139,7 @@ fn moves_a_release_by_uninstalling_it() {
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
         // memcached is installed with the helm name `tokens`. A spec with the default name or a third name would move
-        // memcached, so the operator refuses it.
+        // memcached, so the operator refuses such a spec.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));

@@ -22,8 +22,8 @@ use crate::world::{World, now, run_test};
 const SWITCH: &str = "openvswitch/server";
 const AGENT: &str = "ovn/ovn-controller";
 
-/// Returns a spec with Open vSwitch and OVN. `switch` and `agent` are the tags of their images, `rollout` the settings
-/// of rollouts.
+/// Returns a spec with Open vSwitch and OVN. `switch` is the tag of Open vSwitch's image, `agent` the tag of
+/// ovn-controller's image, and `rollout` the value of `nodes.rollout`.
 fn spec(switch: &str, agent: &str, rollout: &Value) -> Value {
     let mut spec = services(&["openvswitch", "ovn"]);
     spec["nodes"] = json!({ "rollout": rollout });

@@ -25,7 +25,7 @@ pub struct AuditEntry {
     pub user_agent: String,
     /// The API group of the resource; empty for the core group.
     pub group: String,
-    /// The plural resource, such as `secrets`; empty for requests without one.
+    /// The plural name of the resource, such as `secrets`; empty for requests without a resource.
     pub resource: String,
     /// The subresource, such as `status`; empty if there is none.
     pub subresource: String,
@@ -132,7 +132,8 @@ impl From<Raw> for AuditEntry {
     }
 }
 
-/// Writes the audit policy. It makes the API server log only metadata, because request bodies contain Secrets.
+/// Writes the audit policy, which makes the API server log only the metadata of requests, because request bodies
+/// contain Secrets.
 pub(crate) fn write_policy(folder: &Folder, audit: Audit) -> Result<(), Error> {
     let mut rules = vec![json!({
         "level": "Metadata",

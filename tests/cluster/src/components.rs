@@ -22,8 +22,8 @@ pub enum Component {
     ControllerManager,
     /// kube-scheduler, which assigns pods to nodes.
     Scheduler,
-    /// kwok, which simulates the kubelets of all nodes. A test can kill it to simulate missing kubelets, but should not
-    /// restart it: the new kwok waits up to 40 s until the node leases of the killed one expire.
+    /// kwok, which simulates the kubelets of all nodes. A test can kill kwok to simulate missing kubelets, but should
+    /// not restart it: the new process waits up to 40 s until the node leases of the killed process expire.
     Kwok,
 }
 
@@ -56,8 +56,8 @@ impl Component {
     }
 }
 
-/// Returns the arguments of etcd. It never calls fsync: a cluster's data need not survive a crash, and tests would wait
-/// for slow disks.
+/// Returns the arguments of etcd. etcd never calls fsync, because a cluster's data need not survive a crash, and tests
+/// would wait for slow disks.
 fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
@@ -113,8 +113,8 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
     Ok(arguments)
 }
 
-/// Returns the arguments of kube-controller-manager. It runs all controllers except those that need real nodes or a
-/// cloud provider. It has no HTTPS port, because nobody connects to it.
+/// Returns the arguments of kube-controller-manager. kube-controller-manager runs all controllers except the ones that
+/// need real nodes or a cloud provider. It opens no HTTPS port, because no program connects to it.
 fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-controller-manager")),
@@ -135,8 +135,8 @@ fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     arguments
 }
 
-/// Returns the arguments of kube-scheduler. It emulates the same version as the API server, because an older API server
-/// does not have all kinds that a newer scheduler watches (such as `ResourceClaim`s).
+/// Returns the arguments of kube-scheduler. kube-scheduler emulates the same version as the API server, because an
+/// older API server does not have all kinds that a newer scheduler watches (such as `ResourceClaim`s).
 fn scheduler(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-scheduler")),

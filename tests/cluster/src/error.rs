@@ -36,7 +36,7 @@ pub enum Error {
         /// The oldest Go version with which the program can be built, from its `go.mod`.
         needed: String,
     },
-    /// Python is missing, too old, or lacks its venv module.
+    /// Python is missing or too old, or its venv module is missing.
     #[error(
         "cannot create the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
     )]

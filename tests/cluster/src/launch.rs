@@ -80,11 +80,12 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// Returns the path of the program `cluster`: this program, or one that is built next to the running test.
+/// Returns the path of the program `cluster`: of this program itself or, in a test, of the program that this function
+/// builds into the test's target folder.
 ///
 /// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. If the
-/// program is up to date, this takes a fraction of a second. It also makes sure that the supervisor is not older than
-/// this library.
+/// program is up to date, `cargo build` takes a fraction of a second. The build also makes sure that the supervisor is
+/// not older than this library.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {

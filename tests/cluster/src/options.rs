@@ -35,7 +35,7 @@ impl Node {
     }
 }
 
-/// What the API server writes into its audit log, in addition to every mutating request.
+/// What the API server writes into its audit log besides every mutating request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     /// Whether the log includes reads of Secrets (`get`, `list`, `watch`).
@@ -56,7 +56,7 @@ pub struct Options {
     /// The Kubernetes minor version that the control plane emulates, such as `1.34`. By default, the API server
     /// emulates no other version.
     pub emulated_version: Option<String>,
-    /// The kubeconfig of a cluster to use instead of starting one.
+    /// The kubeconfig of an existing cluster that the caller wants to use instead of a new one.
     pub existing: Option<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ impl Options {
         self
     }
 
-    /// Makes the API server write an audit log with this content.
+    /// Makes the API server write an audit log of every mutating request and what `audit` requests.
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);

@@ -18,7 +18,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the running process with this ID, or `None` if it has exited.
+    /// Returns the running process with this ID, or `None` if no such process is running.
     pub fn find(pid: u32) -> Option<Self> {
         let pid = i32::try_from(pid).ok()?;
         Some(Self { pid, started: started(pid)? })
@@ -71,7 +71,7 @@ fn started(pid: i32) -> Option<u64> {
 }
 
 /// Returns the start time in a line of `/proc/PID/stat`, or `None` for a zombie. The command in parentheses may contain
-/// any character, so fields are counted from its end.
+/// any character, so this function counts fields from the closing parenthesis.
 fn start_time(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     if matches!(fields.first(), Some(&("Z" | "X"))) {

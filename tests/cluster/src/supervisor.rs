@@ -1,5 +1,6 @@
-//! The supervisor process of a cluster. It starts the programs and responds to requests on its control socket. It stops
-//! the programs after a signal, or when its caller exits. If the supervisor is killed, the kernel kills the programs.
+//! The supervisor process of a cluster. The supervisor starts the programs, responds to requests on its control socket,
+//! and stops the programs after a signal or when its caller exits. If the supervisor is killed, the kernel kills the
+//! programs.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -39,7 +40,8 @@ pub(crate) enum Report {
 /// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
-    // ignored: it means that this process already leads a process group, which Ctrl-C does not reach either.
+    // ignored, because it means that this process already leads a separate process group, which Ctrl-C does not reach
+    // either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -140,7 +142,7 @@ pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error
     std::process::Command::new(program).args(arguments).exec()
 }
 
-/// Opens a log file for appending, and creates it if necessary.
+/// Opens a log file for appending. Creates the file if it does not exist.
 fn log_file(path: &Path) -> Result<File, Error> {
     OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("open", path))
 }

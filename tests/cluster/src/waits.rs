@@ -33,7 +33,8 @@ use world::{Touched, World};
 
 /// The prefix of every annotation and label that controls simulated pods and nodes.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
-/// The maximum number of concurrent patches of pods. It protects the API server when many pods are released at once.
+/// The maximum number of concurrent patches of pods. The limit protects the API server when the supervisor releases
+/// many pods at once.
 const PATCHES: usize = 32;
 /// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
 /// unavailable or busy, and no event reports its recovery.

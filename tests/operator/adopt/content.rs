@@ -1,4 +1,5 @@
-//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of them.
+//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of these
+//! objects.
 
 use std::collections::BTreeMap;
 

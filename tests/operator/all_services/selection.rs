@@ -75,7 +75,7 @@ fn every_service_is_included_or_excluded_with_a_reason() {
     let known = |name: &&str| catalog.services.contains_key(*name);
     assert!(
         EXCLUDED.iter().map(|(name, _)| name).chain(&other_projects).all(known),
-        "EXCLUDED, INSTALLABLE or NOT_INSTALLABLE names a service that is not in the catalogue"
+        "EXCLUDED, INSTALLABLE and NOT_INSTALLABLE must name only services of the catalogue"
     );
 }
 

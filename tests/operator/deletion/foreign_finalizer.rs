@@ -1,4 +1,5 @@
-//! osdpl has finished a deletion and removed its finalizer, but the finalizer of another controller keeps the resource.
+//! osdpl has deleted a cloud and removed its own finalizer, but the finalizer of another controller keeps the
+//! OpenStackDeployment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

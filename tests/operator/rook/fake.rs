@@ -119,7 +119,7 @@ impl Rook<'_> {
         self.api(kind).patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Sets the status of the `CephCluster` named `main`, and creates the object if it does not exist.
+    /// Sets the status of the `CephCluster` named `main`, and creates the `CephCluster` if it does not exist.
     pub async fn set_cluster_state(&self, phase: &str, health: &str, fsid: &str) {
         let object =
             json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "metadata": {"name": "main"}, "spec": {}});
@@ -141,7 +141,8 @@ impl Rook<'_> {
         self.api("CephObjectStore").patch(name, &params, &Patch::Apply(object)).await.unwrap();
     }
 
-    /// Writes the internal URL of an object store's gateways into its status, as Rook does when the gateways run.
+    /// Writes the internal URL of the gateways into the status of a `CephObjectStore`, as Rook does when the gateways
+    /// run.
     pub async fn set_endpoint(&self, name: &str, url: &str) {
         let status =
             Patch::Merge(json!({"status": {"phase": "Ready", "endpoints": {"insecure": [url], "secure": null}}}));

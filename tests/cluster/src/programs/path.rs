@@ -21,7 +21,7 @@ fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
         // Older versions of etcd (Debian 12 ships 3.4.23) do not report the progress of watches. The API server works
-        // with them, but is ten times slower.
+        // with such an etcd, but is ten times slower.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }

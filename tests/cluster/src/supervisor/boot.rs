@@ -72,7 +72,8 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, which needs no HTTP client.
+/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, because one request is not
+/// worth an HTTP client.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

@@ -14,7 +14,7 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
 
-/// The running programs of a cluster, and what is needed to start them.
+/// The running programs of a cluster, and the settings with which the supervisor starts programs.
 pub(crate) struct Children {
     pub folder: Folder,
     pub spec: Spec,

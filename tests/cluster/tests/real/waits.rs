@@ -1,5 +1,5 @@
 //! Tests that pods wait for the objects that their init containers, volumes and environment need, and start as soon as
-//! these are available.
+//! these objects are available.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
