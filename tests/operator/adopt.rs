@@ -43,7 +43,8 @@ impl World {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Whether a namespace belongs to the test: it is the test's own namespace or its second one.
+    /// Whether a namespace belongs to the test: it is the test's own namespace, or the second namespace of an adopted
+    /// cloud.
     fn is_test_namespace(&self, namespace: Option<&str>) -> bool {
         namespace
             .and_then(|name| name.strip_prefix(&self.namespace))

@@ -105,9 +105,9 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // The operator takes a pod for failed only if it became unready in a later second than it started, because
-        // Kubernetes' timestamps have whole seconds. The delay of mariadb makes the cloud Ready in a later second, and
-        // the test makes memcached fail only after that.
+        // Kubernetes' timestamps have whole seconds, so the operator notices that a pod became unready only if this
+        // happened in a later second than the pod's start. Delay mariadb, so that the cloud becomes Ready, and the test
+        // then makes memcached fail, in a later second.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -30,7 +30,7 @@ async fn check_no_leaks(world: &World) {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     texts.extend(events.iter().map(|event| format!("{:?}", event.message)));
     for text in texts {
-        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a password is visible: {text}");
+        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "no password may be visible in {text}");
     }
 }
 

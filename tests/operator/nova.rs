@@ -48,7 +48,7 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
-    /// Whether Nova responds to every change with status 500.
+    /// Whether the fake Nova responds to every change with status 500, as [`Nova::set_broken`] requests.
     broken: bool,
     /// The names of hosts that are mapped to no cell.
     unmapped: Vec<String>,
@@ -102,12 +102,12 @@ impl Nova {
         self.with(|state| state.unmapped.push(host.to_owned()));
     }
 
-    /// Maps all hosts to a cell, like `nova-manage cell_v2 discover_hosts`.
+    /// Maps all hosts to a cell, as `nova-manage cell_v2 discover_hosts` does, so that Nova lists their hypervisors.
     pub fn discover(&self) {
         self.with(|state| state.unmapped.clear());
     }
 
-    /// Sets whether Nova responds to every change with status 500.
+    /// Sets whether the fake Nova responds to every change with status 500.
     pub fn set_broken(&self, broken: bool) {
         self.with(|state| state.broken = broken);
     }

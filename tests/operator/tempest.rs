@@ -49,7 +49,7 @@ async fn delete_jobs(world: &World, names: &[&str]) {
     }
 }
 
-/// Checks what the status and `osdpl status` report before tempest's tests have run for the first time.
+/// Checks what the status of the cloud and the command `osdpl status` report before the first run of tempest's tests.
 async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
     assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
     assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");

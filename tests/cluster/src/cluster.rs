@@ -141,7 +141,7 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
-    /// Returns a client of the API server with all rights.
+    /// Returns a client of the API server that has all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -185,10 +185,9 @@ impl Cluster {
         self.programs.path(program)
     }
 
-    /// Returns the path of helm 3 or 4, which the options must have requested.
+    /// Returns the path of helm 3 or 4. The options must have requested this version of helm.
     ///
-    /// # Errors
-    /// If the options did not request this helm.
+    /// # Errors If the options did not request this version of helm.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }

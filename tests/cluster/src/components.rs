@@ -39,7 +39,7 @@ impl Component {
         }
     }
 
-    /// Returns the name of the component's program, after which its log and kubeconfig are named.
+    /// Returns the name of the component's program, which is also the name of the component's log and kubeconfig.
     pub fn name(self) -> &'static str {
         self.program().executable()
     }

@@ -11,7 +11,7 @@ pub enum Error {
     File {
         /// The operation that failed, as a verb such as `read` or `write`.
         action: &'static str,
-        /// The path of the file or folder.
+        /// The path of the file or folder for which the operation failed.
         path: PathBuf,
         /// The operating system's reason for the failure.
         reason: std::io::Error,

@@ -64,7 +64,7 @@ impl Folder {
         self.0.join("audit.log")
     }
 
-    /// Returns the path of the API server's audit policy.
+    /// Returns the path of the file with the API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.0.join("audit-policy.yaml")
     }

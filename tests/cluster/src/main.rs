@@ -61,7 +61,7 @@ enum Command {
         folder: PathBuf,
         /// What to do with the program.
         action: Action,
-        /// The program of the control plane.
+        /// The program of the control plane on which to act.
         component: Component,
     },
     /// Run a cluster under this process, its supervisor, until the caller closes standard input or a signal arrives.

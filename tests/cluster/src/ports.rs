@@ -25,7 +25,7 @@ pub struct Ports {
     pub etcd_peer: u16,
     /// The HTTPS port of the API server.
     pub apiserver: u16,
-    /// The HTTPS port from which the API server reads the logs of pods, as from a kubelet.
+    /// The HTTPS port of the simulated kubelets, from which the API server reads the logs of pods.
     pub kubelet: u16,
 }
 

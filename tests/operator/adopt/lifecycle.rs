@@ -1,4 +1,5 @@
-//! osdpl adopts a cloud that a user installed with plain helm, upgrades two of its releases, and detaches it again.
+//! osdpl adopts a cloud that a user installed with plain helm, upgrades two releases of the cloud, and detaches the
+//! cloud again.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;

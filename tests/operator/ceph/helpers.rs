@@ -48,7 +48,7 @@ impl World {
         template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
     }
 
-    /// Returns the release of each helm run after the first `count` runs, sorted.
+    /// Returns the sorted names of the releases for which helm ran after the first `count` helm runs.
     pub fn upgraded_since(&self, count: usize) -> Vec<String> {
         let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
         names.sort();

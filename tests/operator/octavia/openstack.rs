@@ -26,7 +26,7 @@ pub struct OpenStack {
     server: JoinHandle<()>,
 }
 
-/// The objects that the fake APIs report, and the changes that the program requested.
+/// The state of the fake OpenStack: the objects that its APIs report, and the changes that the program requested.
 #[derive(Default)]
 pub struct Cloud {
     /// The URL of the server.

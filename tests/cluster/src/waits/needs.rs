@@ -1,7 +1,7 @@
 //! Reads from a pod's spec the objects that must exist or be ready before its containers start.
 //!
 //! The `DEPENDENCY_*` variables have the format of airship/kubernetes-entrypoint (see its `util/env/env.go` and
-//! `dependencies/`): the default namespace is the pod's, and malformed entries are ignored.
+//! `dependencies/`): the default namespace is the namespace of the pod, and this module ignores malformed entries.
 
 use std::collections::BTreeMap;
 
@@ -204,8 +204,8 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// Parses `name,namespace:name,…` into pairs of namespace and name. Ignores entries of another form, as
-/// kubernetes-entrypoint does.
+/// Parses `name,namespace:name,…` into pairs of namespace and name. The default namespace is `namespace`. Ignores
+/// malformed entries, as kubernetes-entrypoint does.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {

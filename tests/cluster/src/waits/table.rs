@@ -1,4 +1,4 @@
-//! A table of the objects of one kind, kept up to date by the events of a watch.
+//! A table of the objects of one kind, which the events of a watch keep up to date.
 
 use std::collections::HashMap;
 use std::hash::Hash;
