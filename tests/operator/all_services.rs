@@ -48,8 +48,8 @@ const CLOUDS: [CloudSettings; 3] = [
 
 const SWIFT: &str = "swift";
 
-/// Ceph's object store. Its gateways run outside of the cluster, so its release only has Jobs that register its
-/// endpoints in Keystone.
+/// The service for Ceph's object store. The store's gateways run outside of the cluster, so the release of this service
+/// has only Jobs that register the gateways' endpoints in Keystone.
 const CEPH_RGW: &str = "ceph_rgw";
 
 /// The CRDs of other projects whose objects upstream's charts create: group, plural, kind, whether it is namespaced.
@@ -207,7 +207,7 @@ impl CloudSettings {
                 |application: &&String| status.health.get(*application).is_some_and(|some| !some.is_empty());
             assert!(
                 applications.is_empty() || applications.iter().any(has_components),
-                "the status has no component of {applications:?}, only of {:?}",
+                "the status must list a component of {applications:?}, but lists only {:?}",
                 status.health.keys()
             );
         }

@@ -95,7 +95,7 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
         assert_eq!(
             stopped.labels()["status"],
             "failed",
-            "the operator stopped the first helm, which marked its record as failed"
+            "the operator stopped the helm that waited for the failing hook, and helm marked its record as failed"
         );
         world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;

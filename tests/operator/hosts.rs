@@ -96,8 +96,12 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     assert_eq!(server.nova.changes(), Vec::<String>::new());
     world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
     server.nova.set_service(host, "state", json!("down"));
-    let message =
-        world.until("the operator reports the host without a node", warning_with("nova still lists host")).await;
+    let message = world
+        .until(
+            "the operator reports a host in Nova that has no node in the cluster",
+            warning_with("nova still lists host"),
+        )
+        .await;
     assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
     assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
 

@@ -152,7 +152,7 @@ fn check_order(ledger: &Ledger) {
     for release in TOGETHER {
         assert!(
             last_start < ledger.deployed[release],
-            "another release waited for the completion of {release}: {ledger:?}"
+            "no other release may wait for the completion of {release}: {ledger:?}"
         );
     }
     // The pods of libvirt, neutron and nova wait for each other, so the operator must start all three before one
@@ -161,7 +161,7 @@ fn check_order(ledger: &Ledger) {
     for release in ["neutron", "nova"] {
         assert!(
             last_start < ledger.deployed[release],
-            "{release} completed before libvirt, neutron and nova had all started: {ledger:?}"
+            "libvirt, neutron and nova must all start before {release} completes: {ledger:?}"
         );
     }
 }

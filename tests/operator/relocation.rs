@@ -13,7 +13,8 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Do not set an empty map: if an earlier spec had overrides, server-side apply would replace them by null.
+    // Do not set an empty map: if an earlier spec had overrides, server-side apply would replace these overrides by
+    // null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
@@ -83,7 +84,7 @@ fn refuses_to_move_an_installed_release() {
         for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
             assert!(message.contains(part), "{part}: {message}");
         }
-        // While memcached's move is refused, the operator upgrades mariadb as usual.
+        // While the operator refuses to move memcached, it upgrades mariadb as usual.
         let mut spec =
             with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;

@@ -40,7 +40,7 @@ impl World {
         // Only `by_value` also redacts the credentials. So if the results differ, the text contains a credential.
         let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
         let check = |source: &str, text: &str| {
-            assert!(by_value.scrub(text) == by_shape.scrub(text), "a credential is visible in {source}: {text}");
+            assert!(by_value.scrub(text) == by_shape.scrub(text), "no credential may be visible in {source}: {text}");
         };
         for event in self.api::<Event>().list(&ListParams::default()).await.unwrap() {
             check("an event", &format!("{:?} {:?}", event.message, event.related));

@@ -128,7 +128,7 @@ impl World {
         for line in self.operator_log().lines() {
             let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
             let is_failure = error || line.contains("panicked") || line.contains("is forbidden: User");
-            assert!(!is_failure, "the operator logged an error: {line}");
+            assert!(!is_failure, "the operator must log no errors: {line}");
         }
     }
 

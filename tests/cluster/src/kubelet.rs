@@ -1,8 +1,8 @@
 //! The HTTPS endpoint of kubelets from which the API server reads the logs of pods. One endpoint serves all nodes.
 //!
-//! The log of a container is the annotation `kwok.osdpl.dev/log` of its pod, or a default line if there is none. The
-//! log of the container `init` of a waiting pod lists the pod's pending dependencies, as kubernetes-entrypoint prints
-//! them.
+//! The log of a container is the value of the pod's annotation `kwok.osdpl.dev/log`, or a default line if the pod has
+//! no such annotation. The log of the container `init` of a waiting pod lists the pod's pending dependencies, as
+//! kubernetes-entrypoint prints them.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

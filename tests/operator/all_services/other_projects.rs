@@ -101,7 +101,11 @@ fn installs_charts_of_other_projects() {
         world.check_single_revision(&status);
         for application in core.into_iter().chain(INSTALLABLE.map(|(_, release)| release)) {
             let has_components = status.health.get(application).is_some_and(|components| !components.is_empty());
-            assert!(has_components, "the status has no component of {application}, only of {:?}", status.health.keys());
+            assert!(
+                has_components,
+                "the status must list a component of {application}, but lists only {:?}",
+                status.health.keys()
+            );
         }
         assert!(operator.stop().await.success());
         world.grant_rights(&[]);

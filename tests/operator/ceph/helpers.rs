@@ -59,19 +59,23 @@ impl World {
     pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
         for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
             for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
-                assert!(!format!("{:?}", map.data).contains(key), "ConfigMap {} contains a Ceph key", map.name_any());
+                assert!(
+                    !format!("{:?}", map.data).contains(key),
+                    "ConfigMap {} must not contain a Ceph key",
+                    map.name_any()
+                );
             }
             for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
                 assert!(
                     !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
-                    "pod {} contains a Ceph key",
+                    "pod {} must not contain a Ceph key",
                     pod.name_any()
                 );
             }
             for release in releases {
                 assert!(
                     !self.helm_values(release).to_string().contains(key),
-                    "the values of {release} contain a Ceph key"
+                    "the values of {release} must not contain a Ceph key"
                 );
             }
         }

@@ -71,7 +71,7 @@ impl OpenStack {
         self.with(|cloud| cloud.objects.get(kind).cloned().unwrap_or_default())
     }
 
-    /// Adds an object that exists before the program runs, and returns its ID.
+    /// Adds an object to the fake OpenStack before the program runs, and returns the object's ID.
     pub fn add(&self, kind: &str, object: Value) -> String {
         self.with(|cloud| cloud.store(kind, object))["id"].as_str().unwrap().to_owned()
     }

@@ -164,7 +164,7 @@ impl<'a> Fixture<'a> {
         let output = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         for secret in &self.secrets {
-            assert!(!text.contains(secret), "the output contains a password or a key: {text}");
+            assert!(!text.contains(secret), "the output must not contain a password or a key: {text}");
         }
         RunResult { succeeded: output.status.success(), output: text }
     }

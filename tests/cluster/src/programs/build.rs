@@ -130,7 +130,7 @@ pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
     Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
 }
 
-/// Returns the path that a program has in the cache; the file may not exist.
+/// Returns the path at which a build stores the program in the cache. The file may not exist yet.
 pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
     Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
 }

@@ -51,23 +51,24 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// Which pods must be evaluated again after some changes. A pod is affected if one of the fields includes it.
+/// The pods whose control annotations the supervisor must compute again (evaluate) after some changes: all pods that at
+/// least one of the fields includes.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Whether to evaluate all pods, for example after a change of a node or of the fault rules.
+    /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
     pub all: bool,
     /// Whether to evaluate all pods that are not released, after a change of an object for which pods can wait.
     pub waiting: bool,
     /// Whether to evaluate all pods that wait for other pods, after a change of a pod.
     pub waiting_for_pods: bool,
-    /// The pods that have changed themselves.
+    /// The keys of the pods that have changed themselves.
     pub pods: HashSet<Key>,
     /// The kinds of custom resources that pods wait for and that have no watch yet.
     pub customs: Vec<CustomKind>,
 }
 
 impl Touched {
-    /// Whether this pod must be evaluated again.
+    /// Whether the supervisor must compute the control annotations of this pod again.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
         let is_waiting = || !pod.is_released();
         self.all
