@@ -83,8 +83,8 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
     }
 }
 
-/// Returns the Service of an `EndpointSlice`, and whether one of the slice's endpoints is ready. An endpoint without the
-/// condition `ready` is ready (Kubernetes' `EndpointConditions`).
+/// Returns the Service of an `EndpointSlice`, and whether one of the slice's endpoints is ready. An endpoint without
+/// the condition `ready` is ready (Kubernetes' `EndpointConditions`).
 pub(super) fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
     let ready = |endpoint: &Endpoint| {
         let conditions = endpoint.conditions.as_ref();
