@@ -1,5 +1,5 @@
-//! Drift: somebody changes objects of releases outside of helm. The operator reports, repairs or ignores it, as the
-//! spec says.
+//! Drift: somebody changes objects of releases outside of helm. The operator reports, repairs or ignores such changes,
+//! as the spec says.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;

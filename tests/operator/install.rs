@@ -116,8 +116,8 @@ async fn hang_pods(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
-/// Checks that kstatus reports `InProgress` for each of these versions of the resource before the last one, which is
-/// Ready.
+/// Checks the status that kstatus computes for each version of the resource: `InProgress`, except for the last version,
+/// which is Ready.
 fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);

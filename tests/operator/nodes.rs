@@ -145,7 +145,7 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(
             nodes.until_labels(&unselected, &[]).await,
             "",
-            "the deletion of the cloud removes its labels from the nodes"
+            "the operator removes its labels from the nodes when the cloud is deleted"
         );
         nodes.until_labels(&by_hand, &[SWITCH]).await;
         nodes.remove_all().await;

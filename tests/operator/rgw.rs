@@ -57,9 +57,12 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let api = rook.api("CephObjectStore");
         let has_auth =
             |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
-        with_timeout("the object store has Keystone's address", await_condition(api.clone(), "objects", has_auth))
-            .await
-            .unwrap();
+        with_timeout(
+            "osdpl writes Keystone's settings into the spec of the object store",
+            await_condition(api.clone(), "objects", has_auth),
+        )
+        .await
+        .unwrap();
         let spec = api.get("objects").await.unwrap().data["spec"].clone();
         let keystone = &spec["auth"]["keystone"];
         assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));

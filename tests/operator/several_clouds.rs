@@ -1,4 +1,5 @@
-//! Two OpenStackDeployments in one cluster: the operator reconciles only the older one until it is deleted.
+//! Two OpenStackDeployments in one cluster: the operator reconciles only the older OpenStackDeployment until that
+//! resource is deleted.
 
 use std::collections::BTreeMap;
 

@@ -80,7 +80,8 @@ impl Cluster {
         launch::end(&Folder::new(folder)?)
     }
 
-    /// Finds or builds the wanted programs that an earlier `up` did not request, and links them in the folder.
+    /// Finds or builds the programs that this call of [`Self::up`] requests but an earlier call did not, and adds links
+    /// to them in the cluster's folder.
     async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
         let had = self.programs.iter().map(|(program, _)| program);
         let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();

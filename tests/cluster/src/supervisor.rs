@@ -85,7 +85,7 @@ fn clean_up(folder: &Folder, spec: &Spec) {
 }
 
 fn report(report: &Report) {
-    // An error is ignored: it means that the caller has exited.
+    // An error is ignored, because it means that the caller has exited and reads no report.
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 

@@ -72,7 +72,7 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes the results of evaluations into the annotations of pods, and sends each result only once.
+/// Writes the control annotations that [`evaluate`] computes into pods, and sends each result only once.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,

@@ -1,5 +1,4 @@
-//! Helpers of the tests with Ceph: they write the Secret that describes an external Ceph, and check where Ceph's keys
-//! are.
+//! Writes the Secret that describes an external Ceph, and checks which objects contain Ceph's keys.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
