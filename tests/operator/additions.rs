@@ -1,5 +1,5 @@
-//! Additions to the catalogue take effect at once. After an invalid edit of an addition, the operator keeps using its
-//! previous content.
+//! Additions to the catalogue take effect at once. After an invalid edit of an addition, the operator keeps using the
+//! addition's previous content.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};

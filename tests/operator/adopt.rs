@@ -1,5 +1,5 @@
-//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. For neither does osdpl run helm
-//! or recreate a pod.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. osdpl does not run helm or
+//! recreate a pod for this.
 
 mod content;
 mod detach;
@@ -19,12 +19,12 @@ use kube::{Api, ResourceExt};
 
 use crate::world::World;
 
-/// Returns the folder of the stand-in charts.
+/// Returns the path of `tests/charts`.
 fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
 
-/// Returns the path of a stand-in chart.
+/// Returns the path of a chart in `tests/charts`.
 fn chart(name: &str) -> String {
     stand_ins().join(name).display().to_string()
 }
@@ -43,7 +43,8 @@ impl World {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Whether a namespace belongs to the test: it is the test's own namespace or its second one.
+    /// Whether a namespace belongs to the test: it is the test's own namespace, or the second namespace of an adopted
+    /// cloud.
     fn is_test_namespace(&self, namespace: Option<&str>) -> bool {
         namespace
             .and_then(|name| name.strip_prefix(&self.namespace))

@@ -19,7 +19,7 @@ use crate::ceph::{NEWER, SECRET, SHARES};
 use crate::cloud::StatusAccess;
 use crate::world::{World, run_test, with_timeout};
 
-/// How one of the test clouds differs from the others.
+/// The settings in which the test clouds differ.
 struct CloudSettings {
     /// The major version of helm that the operator runs.
     helm: u8,
@@ -29,7 +29,7 @@ struct CloudSettings {
     object_store: &'static str,
     /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services that get a RabbitMQ of their own.
+    /// The services to which the feature for messaging gives a separate RabbitMQ.
     dedicated: &'static [&'static str],
 }
 
@@ -48,8 +48,8 @@ const CLOUDS: [CloudSettings; 3] = [
 
 const SWIFT: &str = "swift";
 
-/// Ceph's object store. Its gateways run outside of the cluster, so its release only has Jobs that register its
-/// endpoints in Keystone.
+/// The service for Ceph's object store. The store's gateways run outside of the cluster, so the release of this service
+/// has only Jobs that register the gateways' endpoints in Keystone.
 const CEPH_RGW: &str = "ceph_rgw";
 
 /// The CRDs of other projects whose objects upstream's charts create: group, plural, kind, whether it is namespaced.
@@ -104,8 +104,8 @@ impl CloudSettings {
     }
 }
 
-/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when it is deployed, 1 more when its
-/// workloads are ready.
+/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when the release is deployed, and 1 more
+/// when its workloads are ready.
 fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,
@@ -178,7 +178,7 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
             "rgw_internal": "http://rgw.example.org:7480",
         });
         world.describe_ceph(keys).await;
-        // The operator's probes would fail: no program listens in the simulated pods.
+        // Disable the operator's probes of service APIs, because no program listens in simulated pods.
         let setup = world.operator().helm(settings.helm).charts(&charts);
         let operator = setup.arguments(&["--probes", "false"]).start().await;
         world.apply(&settings.spec(&catalog)).await;
@@ -194,8 +194,8 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
 }
 
 impl CloudSettings {
-    /// Checks that the status has every desired release, and components of every release whose catalogue entry lists
-    /// some.
+    /// Checks that the status lists every desired release, and components of each release that has components in the
+    /// catalogue.
     fn check_complete(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
         let selection = selection::selection(self, catalog);
         let desired: BTreeSet<&String> = selection.releases.keys().collect();
@@ -207,7 +207,7 @@ impl CloudSettings {
                 |application: &&String| status.health.get(*application).is_some_and(|some| !some.is_empty());
             assert!(
                 applications.is_empty() || applications.iter().any(has_components),
-                "the status has no component of {applications:?}, only of {:?}",
+                "the status must list a component of {applications:?}, but lists only {:?}",
                 status.health.keys()
             );
         }
@@ -221,8 +221,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Even octavia has only one revision: the facts of its prerequisites Job would cause a second one, but
-            // simulated nodes run no containers.
+            // Even octavia has only one revision. On real nodes, its prerequisites Job would write facts, and the
+            // operator would upgrade octavia with these facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

@@ -12,7 +12,7 @@ use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Returns the folder of a newer catalogue: the shipped one with one more value for memcached.
+/// Returns the folder of a newer catalogue, which is a copy of the shipped catalogue with one more value for memcached.
 pub fn newer_catalogue(world: &World) -> PathBuf {
     let folder = world.folder.path().join("catalogue");
     for part in ["values", "presets"] {
@@ -27,7 +27,7 @@ pub fn newer_catalogue(world: &World) -> PathBuf {
     folder
 }
 
-/// Copies a folder with its subfolders; replaces links by the files that they point to.
+/// Copies a folder with its subfolders. Copies the target of a link instead of the link.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {

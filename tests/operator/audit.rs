@@ -1,4 +1,5 @@
-//! Compares the plans of the operator with the API server's audit log: it writes what its plans say, and nothing else.
+//! Compares the plans of the operator with the API server's audit log: the operator must write all objects that its
+//! plans list, and no others.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// An object: its kind as a lower-case plural (`secrets`), its namespace and its name.
+/// An object, as its kind in lower-case plural (`secrets`), its namespace and its name.
 type Object = (String, String, String);
 
 /// The kinds whose writes these tests ignore: plans list neither events nor Leases.

@@ -61,10 +61,10 @@ fn names_the_missing_image_of_a_database() {
         let fault = Rule::new(&world.namespace, "mariadb-server", "image-pull-error");
         world.cluster().behaviour("no-image", &fault).await.unwrap();
         delete_pods(world, "mariadb-server").await;
-        // Recreate Keystone's pods only after the database has failed: a pod that finds the old database available
-        // waits for nothing.
+        // Recreate Keystone's pods only after the status reports the failed database. Before that, a new pod could
+        // still find the old database available, and would not wait.
         world
-            .until("the database has no image", |cloud| {
+            .until("the status reports that mariadb-server can't pull its image", |cloud| {
                 let health = cloud.status().health;
                 health.get("mariadb")?.get("server")?.reason.contains(": ImagePullBackOff ").then_some(())
             })
@@ -74,7 +74,8 @@ fn names_the_missing_image_of_a_database() {
             .until("the status reports that keystone/api waits for mariadb/server", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                // For a moment the status still names the deleted pod as the root cause: go on waiting.
+                // At first, the status may still name the deleted pod as the root cause. So wait until the status names
+                // the image.
                 reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;

@@ -1,5 +1,5 @@
-//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; a changed Secret
-//! reaches only the releases that use it.
+//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; after a change of
+//! the Secret, osdpl upgrades only the releases that use the changed keys.
 
 mod foreign_objects;
 mod helpers;
@@ -17,7 +17,7 @@ use crate::world::run_test;
 
 pub const SECRET: &str = "external-ceph";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
-/// Glance's key, in the format of `ceph auth print-key`. No Ceph knows this or the other keys.
+/// Glance's key, in the format of `ceph auth print-key`. This key and the keys below belong to no real Ceph.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
@@ -39,7 +39,7 @@ fn storage() -> Value {
     json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
 }
 
-/// Returns the condition `CephReady`: `STATUS REASON`, and its message.
+/// Returns the status and reason of the condition `CephReady` as `STATUS REASON`, and the condition's message.
 fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
     let condition = cloud.condition(condition::CEPH_READY);
     condition
@@ -107,7 +107,7 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
             assert!(child.status == "absent" && child.message.contains(&error), "{child:?}");
         }
 
-        // Without Glance's invalid key, Cinder's settings in the Secret are valid and complete.
+        // Remove Glance's invalid key from the Secret: the settings for Cinder that remain are valid and complete.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
         let cloud = world
             .until("cinder is installed and ready", |cloud| cloud.child("cinder").ready.then(|| cloud.clone()))
@@ -144,7 +144,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_ne!(world.ceph_annotation("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
-        // The second monitor is no address: the operator refuses the whole Secret and keeps all previous settings.
+        // The Secret names a second monitor that is not an address. So the operator refuses the whole Secret and keeps
+        // the previous settings.
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
         let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
         world.until("the operator refuses the monitor's address", malformed).await;
@@ -216,7 +217,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let mut foreign: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
         foreign = world.api().create(&PostParams::default(), &foreign).await.unwrap();
-        // The Secret has the layout of Mirantis' operator, in which Nova has a Ceph user of its own.
+        // The Secret has the keys that Mirantis' operator writes, including a separate Ceph user for Nova.
         let secret = json!({
             "metadata": {"name": SECRET},
             "stringData": {

@@ -1,5 +1,5 @@
-//! Certificates that the user provides in Secrets. The operator warns of an invalid one, but the cloud stays Ready;
-//! when the user corrects the Secret, the warning disappears at once.
+//! Certificates that the user provides in Secrets. The operator warns of an invalid certificate, but the cloud stays
+//! Ready. When the user corrects the Secret, the warning disappears at once.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -19,7 +19,8 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
 }
 
 impl World {
-    /// Writes a certificate for these DNS names into a Secret. It is valid until the end of the year `last`.
+    /// Writes a certificate for these DNS names into a Secret. The certificate is valid until the end of the year
+    /// `last`.
     async fn write_certificate(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
         let (issuer, key) = (authority(), KeyPair::generate().unwrap());
         let mut params = CertificateParams::new(names).unwrap();
@@ -31,7 +32,8 @@ impl World {
         api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(secret)).await.unwrap();
     }
 
-    /// Waits until the cloud is Ready with this warning. An empty text waits until there is no warning about TLS.
+    /// Waits until the cloud is Ready with the warning `text`. If `text` is empty, waits until the cloud is Ready
+    /// without a warning about TLS.
     async fn until_warning(&self, text: &str) {
         let is_warned = |cloud: &OpenStackDeployment| {
             let message = cloud.condition(condition::READY)?.message;

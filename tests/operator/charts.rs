@@ -12,7 +12,7 @@ use crate::approval::{copy, newer_catalogue};
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Returns the path of a copy of the stand-in charts that the test may change.
+/// Returns the path of a copy of `tests/charts`, which the test may change.
 fn folder(world: &World) -> PathBuf {
     let folder = world.folder.path().join("charts");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
@@ -68,7 +68,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_eq!(
             cloud.child("memcached").chart_digest,
             Some(digest.clone()),
-            "a chart with the original content has the original digest"
+            "when the chart has its original content again, the status has the original digest"
         );
         assert!(operator.stop().await.success());
 
@@ -105,9 +105,9 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // The operator takes a pod for failed only if it became unready in a later second than it started, because
-        // Kubernetes' timestamps have whole seconds. The delay of mariadb postpones Ready, and so memcached's failure,
-        // to a later second.
+        // Kubernetes' timestamps have whole seconds, so the operator notices that a pod became unready only if this
+        // happened in a later second than the pod's start. Delay mariadb, so that the cloud becomes Ready, and the test
+        // then makes memcached fail, in a later second.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();
@@ -117,7 +117,7 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         let before = world.until_ready().await;
         assert!(operator.stop().await.success());
 
-        // A chart repository that accepts connections and never responds.
+        // This listener is a chart repository that accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
         let _operator = world.operator().charts(Path::new(&repository)).start().await;

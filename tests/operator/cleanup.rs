@@ -14,8 +14,8 @@ use crate::world::{World, now, run_test};
 
 const RELEASE: &str = "memcached";
 
-/// Returns a Service that the API server refuses. Helm creates the release's ConfigMaps, claims and Roles first, and
-/// fails when it creates this Service.
+/// Returns a Service that the API server refuses. Helm first creates the ConfigMaps, claims and Roles of the release,
+/// and then fails at this Service.
 fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
@@ -84,7 +84,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         for name in ["left", "foreign", "wanted", "left-kept"] {
             assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm created it before it failed");
         }
-        // Another helm release takes over this ConfigMap, so the cleanup must not delete it.
+        // Make another helm release the owner of the ConfigMap `foreign`, so that the cleanup must not delete this
+        // ConfigMap.
         let other_owner = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});
         api.patch("foreign", &PatchParams::default(), &Patch::Merge(other_owner)).await.unwrap();
 
@@ -99,7 +100,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
         assert_eq!(claim.metadata.deletion_timestamp, None, "the cleanup must not delete a PersistentVolumeClaim");
 
-        // Only the label on the record says that the cleanup is done. The next operator reads it and writes nothing.
+        // After a restart, the operator knows only from the label on the record that the cleanup is complete. A second
+        // cleanup would write, so the check below finds no writes only if the operator reads the label.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -146,8 +148,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(left.contains(&"third".to_owned()), "{left:?}");
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
-        // Recreate what an operator leaves that dies between helm's success and the cleanup: the leftover `second`, and
-        // the record of revision 3 without the label that marks it as cleaned up.
+        // Restore the state of a cluster whose operator was killed after helm's success and before the cleanup: the
+        // leftover `second` exists, and the record of revision 3 lacks the label that marks it as cleaned up.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");
@@ -185,7 +187,7 @@ fn deletion_removes_objects_of_the_deployed_revision() {
 fn retries_an_unrenderable_chart_only_with_new_inputs() {
     run_test("unrenderable", async |world| {
         let _operator = world.operator().start().await;
-        // Helm refuses this invalid template before it writes a record.
+        // Helm refuses this invalid template before helm writes a record.
         world
             .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
             .await;

@@ -14,7 +14,7 @@ use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs an `osdpl` command with all rights, and returns its output and exit status.
+    /// Runs an `osdpl` command as a user with all rights, and returns the output and exit status of the command.
     pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }
@@ -108,7 +108,7 @@ fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Val
     if *rendered == "<redacted>" {
         assert!(
             values.as_str().is_some_and(|text| text.len() >= 16),
-            "a redacted value is a credential of at least 16 characters"
+            "osdpl redacts only credentials, which have at least 16 characters"
         );
         (*values, *rendered) = (json!(null), json!(null));
     } else if let (Some(values), Some(rendered)) = (values.as_object_mut(), rendered.as_object_mut()) {

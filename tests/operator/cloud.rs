@@ -1,4 +1,4 @@
-//! Helpers that write the test's `OpenStackDeployment` and read its status.
+//! Methods with which tests write an `OpenStackDeployment` and read its status.
 
 use std::pin::pin;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// The name of a test's `OpenStackDeployment`. It differs from the names of osdpl and of services, so that a test
-/// notices if code confuses them.
+/// The name of a test's `OpenStackDeployment`. The name differs from the names of osdpl and of services, so that a test
+/// fails if code confuses these names.
 pub const NAME: &str = "nimbus";
 
 /// Returns a spec that enables these services and no preset.
@@ -23,7 +23,7 @@ pub fn services(names: &[&str]) -> Value {
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with `values` for the release that has the same name as its service.
+/// Returns `spec` with `values` for the release of `service` that has the same name as the service.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
@@ -108,12 +108,12 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Waits until `find` returns a value for the test's resource, and returns this value.
+    /// Calls `find` for every version of the test's resource until it returns a value, and returns this value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Waits until `find` returns a value for the resource with this name, and returns this value.
+    /// Calls `find` for every version of the resource with this name until it returns a value, and returns this value.
     pub async fn until_of<T>(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Somebody deletes or edits Secrets with credentials, or the API server is down: releases keep their passwords and
-//! values.
+//! Somebody deletes or edits Secrets with credentials, or the API server is down: the operator must keep the passwords
+//! and values of releases.
 
 use std::time::Duration;
 
@@ -92,8 +92,7 @@ fn keeps_the_value_of_an_unreferenced_secret() {
         let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unreferenced] {
-            // Restart the operator after each change of the spec, so that it can't remember the password that was in
-            // use before.
+            // Restart the operator after each change of the spec, so that it has no previous password in memory.
             operator.kill();
             let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;
@@ -116,7 +115,8 @@ fn keeps_the_value_of_an_unreferenced_secret() {
     });
 }
 
-/// Creates a `ConfigMap` with values of memcached, and returns a spec that refers to it as optional (`valuesFrom`).
+/// Creates a `ConfigMap` with values of memcached, and returns a spec in which memcached's `valuesFrom` names the
+/// `ConfigMap` as optional.
 async fn spec_with_values_from(world: &World) -> serde_json::Value {
     let values: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": "given"}, "data": {"values.yaml": "conf: {memcached: {memory: 333}}"},

@@ -20,10 +20,11 @@ use crate::world::{World, run_test, with_timeout};
 /// A cloud with Keystone, whose pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations name their release.
+/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations say to which release the
+/// claims belong.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The release that the spec makes unmanaged. It has a `PersistentVolumeClaim`, credentials and a Job.
+/// The release that the test makes unmanaged. This release has a `PersistentVolumeClaim`, credentials and a Job.
 const UNMANAGED: &str = "rabbitmq";
 
 /// Whether the object with this name belongs to the unmanaged release.
@@ -123,7 +124,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     });
 }
 
-/// Waits until the status says that the deletion waits for the hook, and returns the resource.
+/// Waits until the status says that the deletion of the cloud waits for the hook, and returns the resource.
 async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
     world.until("the deletion waits for the hook", waits).await
@@ -153,7 +154,8 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
     });
 }
 
-/// Keystone's pre-delete hook is a Job, which cannot start in a terminating namespace. The operator must skip it.
+/// The namespace of a cloud is deleted with the cloud in it. The operator must skip Keystone's pre-delete hook, because
+/// its Job cannot start in a terminating namespace.
 #[test]
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {

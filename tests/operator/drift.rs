@@ -1,5 +1,5 @@
-//! Drift: somebody changes objects of releases outside of helm. The operator reports, repairs or ignores it, as the
-//! spec says.
+//! Drift: somebody changes objects of releases outside of helm. The operator reports, repairs or ignores such changes,
+//! as the spec says.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -24,13 +24,14 @@ fn by(manager: &str) -> PatchParams {
     PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() }
 }
 
-/// Changes the script in the `ConfigMap` mariadb-bin as a manual `kubectl edit` does. `manager` is the field manager.
+/// Changes the script in the `ConfigMap` mariadb-bin, as a user would with `kubectl edit`. `manager` is the field
+/// manager of the change.
 async fn edit(world: &World, manager: &str, script: &str) {
     let patch = Patch::Merge(json!({"data": {"stand-in.sh": script}}));
     world.api::<ConfigMap>().patch("mariadb-bin", &by(manager), &patch).await.unwrap();
 }
 
-/// Deletes a Service as a manual `kubectl delete service` does.
+/// Deletes a Service, as a user would with `kubectl delete service`.
 async fn delete_service(world: &World, name: &str) {
     world.api::<Service>().delete(name, &DeleteParams::default()).await.unwrap();
 }
@@ -88,8 +89,8 @@ fn reports_drift_with_author_and_time_across_restarts() {
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
-        // The operator writes the events of a pass after its status, and before the status of the next pass. So apply
-        // another change: its status shows that the operator has written all events about the drift.
+        // The operator writes the events of a pass after the pass's status, and before the status of the next pass. So
+        // change the spec and wait for the next status: then the operator has written all events about the drift.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
@@ -122,7 +123,7 @@ fn repairs_drift_with_growing_backoff() {
                 (child.ready && child.revision == Some(revision) && child.drift.is_empty()).then_some(())
             }
         };
-        world.until("the Service is back", repaired("memcached", 2)).await;
+        world.until("the operator has restored the Service", repaired("memcached", 2)).await;
         world.api::<Service>().get("memcached").await.unwrap();
 
         let script =
@@ -141,7 +142,8 @@ fn repairs_drift_with_growing_backoff() {
         world.until("the operator reports the repeated change with its author", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
-        // A person requests the repair with the annotation: the operator repairs at once, without the backoff.
+        // A person requests the repair with the annotation `osdpl.dev/repair`. So the operator must repair the edit at
+        // once, without the backoff.
         world.annotate(REPAIR, json!("mariadb")).await;
         world.until("the operator has reverted the edit again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
@@ -213,8 +215,8 @@ fn ignores_configured_drift() {
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // From now on the operator reports memcached's drift. The same status would also contain mariadb's drift if the
-        // operator did not ignore it.
+        // From now on the operator reports memcached's drift. If it did not ignore mariadb's drift, the same status
+        // would also contain that drift.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
@@ -239,9 +241,14 @@ fn own_upgrade_is_not_drift() {
         let values = json!({"conf": {"powerdns": {"loglevel": 5}}});
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
-        Box::pin(world.until_object("the plain Job is deleted", "powerdns-db-init", gone)).await;
-        // The status that reports this edit would also report the Job as drift, if the operator took helm's deletion
-        // for a manual one.
+        Box::pin(world.until_object(
+            "the operator deletes the Job powerdns-db-init before the upgrade",
+            "powerdns-db-init",
+            gone,
+        ))
+        .await;
+        // Edit another object and wait for the status that reports this edit. If the operator took its own deletion of
+        // the Job for drift, the same status would report the Job.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;

@@ -1,4 +1,4 @@
-//! Prints the state of a failed test, so that it can be analyzed without another run.
+//! Prints the state of a failed test, so that a developer can find the cause without another run.
 
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
 use kube::ResourceExt;

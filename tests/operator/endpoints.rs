@@ -12,12 +12,12 @@ use crate::world::{World, now, run_test};
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// Starts an operator that sends the requests for every Service to the fake APIs.
+    /// Starts an operator that sends its probes and its requests to OpenStack APIs to the fake APIs.
     pub async fn start_with_fake_apis(&self, server: &FakeApis) -> Operator {
         self.setup_with_fake_apis(server).start().await
     }
 
-    /// Returns the setup of an operator that sends the requests for every Service to the fake APIs.
+    /// Returns the setup of an operator that sends its probes and its requests to OpenStack APIs to the fake APIs.
     pub fn setup_with_fake_apis(&self, server: &FakeApis) -> Setup<'_> {
         let address = server.address.to_string();
         let arguments = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
@@ -28,8 +28,8 @@ impl World {
         self.until_reason_contains("glance", "endpoint", reason).await
     }
 
-    /// Waits until the cloud is Ready and, of glance and keystone, exactly these applications have a responding
-    /// endpoint.
+    /// Waits until the cloud is Ready, the endpoints of these applications respond, and the status has no endpoint of
+    /// the others. `applications` is a subset of glance and keystone.
     async fn until_endpoints_respond(&self, applications: &[&str]) {
         let is_expected = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
@@ -57,8 +57,8 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        // The operator writes the event about Ready and details of the status a moment later: wait for six more
-        // requests, so that these writes do not count.
+        // After Ready, the operator still writes an event and details of the status. Wait for six more probes, so that
+        // the check below does not find these writes.
         server.wait_for_requests(6).await;
         let since = now();
         server.wait_for_requests(6).await;

@@ -1,4 +1,4 @@
-//! External services, which run outside of the cluster: osdpl publishes each under a Service.
+//! External services, which run outside of the cluster: osdpl creates a Service through which pods reach each of them.
 
 use k8s_openapi::api::core::v1::{Endpoints, Secret, Service};
 use kube::ResourceExt;

@@ -1,4 +1,5 @@
-//! A Job of a release writes facts into a `ConfigMap`. The operator upgrades only this release with them.
+//! A Job of a release writes facts into a `ConfigMap`. The operator upgrades only this release when the facts change
+//! its values.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};

@@ -1,4 +1,5 @@
-//! Fake APIs of Keystone, Nova, Neutron and other services on one port. Tests choose how each Service responds.
+//! Fake APIs of Keystone, Nova, Neutron and other services on one port. Tests choose how the fake API of each Service
+//! responds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use crate::nova::{ApiRequest, Nova};
 
-/// How the fake API behind a Service responds to requests: normally, with status 503, or never.
+/// How the fake API of a Service responds to requests: normally, with status 503 (`Unavailable`), or never (`Silent`).
 #[derive(Clone, Copy, PartialEq)]
 pub enum Behaviour {
     Normal,
@@ -25,7 +26,8 @@ pub enum Behaviour {
     Silent,
 }
 
-/// The HTTP server of all fake APIs. When it is dropped, it stops and connections are refused.
+/// The HTTP server of all fake APIs. When this value is dropped, the server stops, and the operator's connections are
+/// refused.
 pub struct FakeApis {
     pub address: SocketAddr,
     /// The hosts and instances that the fake APIs of Nova and Neutron report.
@@ -35,9 +37,10 @@ pub struct FakeApis {
 }
 
 struct Shared {
-    /// How each Service responds, by its name. A Service that is not listed responds normally.
+    /// How the fake API of each Service responds, by the Service's name. A Service that is not in this map responds
+    /// normally.
     behaviours: Mutex<BTreeMap<String, Behaviour>>,
-    /// The types of services in Keystone's catalogue.
+    /// The service types in the catalogue that the fake Keystone returns, such as `image`.
     types: Mutex<Vec<&'static str>>,
     /// The bodies of the token requests to Keystone, oldest first.
     logins: Mutex<Vec<Value>>,
@@ -80,7 +83,7 @@ impl FakeApis {
         self.shared.logins.lock().unwrap().clone()
     }
 
-    /// Waits until the server has answered `more` further requests.
+    /// Waits until the server has responded to `more` further requests.
     pub async fn wait_for_requests(&self, more: u64) {
         let mut requests = self.shared.requests.subscribe();
         let last = *requests.borrow() + more;

@@ -1,4 +1,5 @@
-//! Faults in a healthy cloud, such as a lost node: the status reports each with its cause, and the cloud recovers.
+//! Faults in a healthy cloud, such as a lost node: the status reports each fault with its cause, and the cloud recovers
+//! when the fault is over.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -67,7 +68,7 @@ fn lost_node_degrades_only_its_pods() {
             })
             .await;
         assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{not_ready}: openvswitch/server 2/3"));
-        assert!(cloud.is_ready(), "the other pods are healthy");
+        assert!(cloud.is_ready(), "the cloud stays Ready, because the pods on other nodes are healthy");
         assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));

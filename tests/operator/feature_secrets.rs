@@ -10,7 +10,7 @@ use crate::world::{World, run_test};
 
 const MARIADB: &str = "mariadb";
 
-/// The passwords in the Secret that the feature refers to: the initial one, and the one after the rotation.
+/// The initial password in the Secret to which the feature refers, and the password after the rotation.
 const PASSWORDS: [&str; 2] = ["first-secret-of-the-store", "second-secret-of-the-store"];
 
 /// The JSON pointer to the feature's password in mariadb's values.
@@ -30,7 +30,7 @@ async fn check_no_leaks(world: &World) {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     texts.extend(events.iter().map(|event| format!("{:?}", event.message)));
     for text in texts {
-        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a password is visible: {text}");
+        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "no password may be visible in {text}");
     }
 }
 

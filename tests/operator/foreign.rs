@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Returns the path of a stand-in chart.
+/// Returns the path of a chart in `tests/charts`.
 fn chart(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").join(name).display().to_string()
 }
@@ -22,7 +22,7 @@ fn upgrade_manually(world: &World, release: &str, set: &str) {
     world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
-/// Waits until the operator reports that somebody else made this revision of memcached.
+/// Waits until the operator reports that someone other than osdpl made this revision of memcached.
 async fn until_foreign(world: &World, revision: i64) {
     let what = format!("the operator reports that somebody else made revision {revision}");
     world
@@ -43,7 +43,8 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
 
         upgrade_manually(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
-        // The operator must not upgrade memcached even when the spec changes mariadb.
+        // When the spec changes only mariadb, the operator must upgrade mariadb and keep the user's revision of
+        // memcached.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
         let is_upgraded = |child: osdpl_core::api::HelmReleaseStatus| child.ready && child.revision == Some(2);
@@ -80,8 +81,8 @@ fn does_not_adopt_credentials_of_a_foreign_upgrade() {
         let before = world.credentials("mariadb").await;
         upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
-        // Without the Secret, only helm's records contain a password: the record of the operator's revision contains
-        // the right one, the record of the user's revision another one.
+        // Delete the Secret: now only helm's records contain the password. The operator must restore the password from
+        // the record of its own revision, not from the record of the user's revision, which has another password.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();

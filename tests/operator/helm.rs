@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A script that the operator runs instead of helm. It records its arguments, and then executes the real helm in the
-/// same process.
+/// A script that the operator runs instead of helm. The script records its arguments, and then executes the real helm
+/// in the same process.
 pub struct Recorder {
     /// The path of the wrapper script; the operator gets it as `--helm`.
     pub program: PathBuf,
@@ -42,7 +42,7 @@ impl Run {
 }
 
 impl Recorder {
-    /// Returns the recorder whose files are in `folder`; the script may not exist yet.
+    /// Returns the recorder with the files in `folder`. The wrapper script may not exist yet.
     pub fn existing(folder: &Path) -> Self {
         Self { program: folder.join("helm"), log: folder.join("helm.log") }
     }
@@ -75,20 +75,22 @@ impl Recorder {
     }
 }
 
-/// Returns the path of a named pipe. While it exists, `helm upgrade` waits until somebody writes into it.
+/// Returns the path of the named pipe that blocks helm. While the pipe exists, `helm upgrade` waits until somebody
+/// writes into the pipe.
 fn pipe(folder: &Path) -> PathBuf {
     folder.join("hold")
 }
 
 impl World {
-    /// Makes each `helm upgrade` of the operator wait before it does anything, until [`World::release_helm`].
+    /// Makes each `helm upgrade` of the operator wait before it does anything, until the test calls
+    /// [`World::release_helm`].
     pub fn block_helm(&self) {
         let status = Command::new("mkfifo").arg(pipe(self.folder.path())).status().unwrap();
         assert!(status.success());
     }
 
-    /// Lets the blocked `helm upgrade` continue; if none is blocked yet, waits for the next one. Later ones are not
-    /// blocked.
+    /// Lets the blocked `helm upgrade` continue. If no `helm upgrade` is blocked yet, waits for the next one. Does not
+    /// block later upgrades.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {

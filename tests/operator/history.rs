@@ -41,7 +41,7 @@ impl World {
 }
 
 impl History {
-    /// Waits until `last` is recorded. Returns all versions up to and including it.
+    /// Waits until the version `last` is recorded. Returns all recorded versions, from the first to `last`.
     pub async fn up_to(&self, last: &OpenStackDeployment) -> Vec<OpenStackDeployment> {
         let mut versions = self.versions.clone();
         let position = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
@@ -51,8 +51,7 @@ impl History {
     }
 }
 
-/// The status that the library kstatus computes for a resource of a kind that it does not know. Flux uses the library
-/// to wait for resources.
+/// The status that the library kstatus computes for a custom resource. Flux uses kstatus to wait for resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kstatus {
     InProgress,
@@ -61,7 +60,8 @@ pub enum Kstatus {
     Terminating,
 }
 
-/// Applies the generic rules of kstatus (sigs.k8s.io/cli-utils `pkg/kstatus/status/generic.go`) in their order.
+/// Computes the status of a resource by the generic rules of kstatus (sigs.k8s.io/cli-utils
+/// `pkg/kstatus/status/generic.go`), in the same order.
 pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     let status = deployment.status();
     let has_condition = |type_: &str, value: &str| {
@@ -78,8 +78,8 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // kstatus itself reports Current for a resource without conditions. No operator can prevent this before it writes
-    // the first status, so the tests do not count it.
+    // This function differs from kstatus in one case. kstatus reports Current for a resource without conditions, and no
+    // operator can prevent this before it writes the first status. So this function returns InProgress.
     if has_condition(condition::READY, "False") || status.conditions.is_empty() {
         Kstatus::InProgress
     } else {

@@ -1,4 +1,5 @@
-//! A hook fails or hangs while helm waits for it. The status names the hook; a corrected spec stops a failing hook.
+//! A hook fails or hangs while helm waits for the hook. The status names the hook. When the user corrects the spec, the
+//! operator stops a helm that waits for a failing hook.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -18,7 +19,7 @@ fn keystone_spec() -> Value {
     services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
-/// Returns a rule with which the pods of `JOB` fail and have this log.
+/// Returns a fault rule with which the pods of the Job [`JOB`] fail and have this log.
 fn failing_rule(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
@@ -32,7 +33,7 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// Returns a log like that of upstream's scripts: it contains the password as plain text, encoded and in a URL.
+/// Returns a log like the logs of upstream's scripts, with the password as plain text, in base64 and in a URL.
 fn lines_with_password(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
@@ -71,7 +72,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         assert_eq!(
             world.helm_runs().len(),
             4,
-            "the operator ran helm once for each release: helm itself continues when the Job recovers"
+            "the operator ran helm once for each release, because helm itself continues when the hook's Job recovers"
         );
     });
 }
@@ -94,7 +95,7 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
         assert_eq!(
             stopped.labels()["status"],
             "failed",
-            "the operator stopped the first helm, which marked its record as failed"
+            "the operator stopped the helm that waited for the failing hook, and helm marked its record as failed"
         );
         world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;

@@ -31,7 +31,8 @@ fn nova() -> Value {
     with_values(spec, "nova", json!({"dependencies": dependencies}))
 }
 
-/// Returns the folder of a copy of the shipped catalogue in which the release nova waits for no pods on the same node.
+/// Returns the folder of a copy of the shipped catalogue without the entries by which nova's compute pods wait for pods
+/// on the same node.
 fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
@@ -48,7 +49,8 @@ fn warning_with(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Optio
 }
 
 impl World {
-    /// Returns the names of the Jobs that a `CronJob` owns: here, those that the operator created from nova-cell-setup.
+    /// Returns the names of all Jobs that a `CronJob` owns. In these tests, the operator has created these Jobs from
+    /// the `CronJob` nova-cell-setup.
     async fn cron_job_runs(&self) -> Vec<String> {
         let jobs = self.api::<Job>().list(&ListParams::default()).await.unwrap();
         let of_cron = |job: &Job| job.owner_references().iter().any(|owner| owner.kind == "CronJob");
@@ -71,7 +73,7 @@ impl World {
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
         let found = self.until_object::<Job>(
-            "the Job that maps the new host is in the state that the test expects",
+            "the Job that maps new compute hosts has reached the state for which the test waits",
             name,
             |found| found.is_some_and(&is),
         );
@@ -79,8 +81,8 @@ impl World {
     }
 }
 
-/// Removes a host with `osdpl forget`. Checks that osdpl refuses or waits while the node exists, Nova reports the host
-/// as up, or instances are on it.
+/// Deletes a host from Nova and Neutron with `osdpl forget`. Checks that osdpl refuses or waits while the node exists,
+/// Nova reports the host as up, or the host has instances.
 async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
     let refused = world.osdpl_fails(&["forget", host]);
     assert_eq!(
@@ -94,8 +96,12 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     assert_eq!(server.nova.changes(), Vec::<String>::new());
     world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
     server.nova.set_service(host, "state", json!("down"));
-    let message =
-        world.until("the operator reports the host without a node", warning_with("nova still lists host")).await;
+    let message = world
+        .until(
+            "the operator reports a host in Nova that has no node in the cluster",
+            warning_with("nova still lists host"),
+        )
+        .await;
     assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
     assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
 

@@ -32,7 +32,7 @@ fn first_write(world: &World, since: Timestamp) -> String {
     format!("{} {}", entry.verb, entry.name)
 }
 
-/// Returns a flag for each pod of keystone-api with this image: whether its init containers have completed.
+/// Returns for each pod of keystone-api with this image whether its init containers have completed.
 async fn new_pods(world: &World, image: &str) -> Vec<bool> {
     let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
     let new = pods.items.into_iter().filter(|pod| {
@@ -57,11 +57,11 @@ fn new_image_waits_for_its_schema_migration() {
         assert_eq!(
             first_write(world, began),
             "patch keystone-api",
-            "with unchanged images, the operator must not delete the Job"
+            "with unchanged images, the operator must not delete the Job keystone-db-sync"
         );
 
-        // Block helm in an earlier hook. If the operator did not delete the completed Job, new pods would find it now
-        // and start with the old schema.
+        // Block helm in keystone-db-init, an earlier hook than keystone-db-sync. If the operator had not deleted the
+        // completed Job keystone-db-sync, the new pods would not wait for a migration and start with the old schema.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");

@@ -18,7 +18,8 @@ use crate::cloud::StatusAccess;
 use crate::history::{Kstatus, kstatus};
 use crate::world::{World, run_test};
 
-/// Pairs of a release and a workload that its pods need: helm may start for the release once the workload is available.
+/// Pairs of a release and a workload that the release's pods need. The operator may start helm for the release only
+/// when the workload is available.
 const ORDER: [(&str, &str); 17] = [
     ("keystone", "mariadb-server"),
     ("keystone", "memcached-memcached"),
@@ -42,8 +43,8 @@ const ORDER: [(&str, &str); 17] = [
 /// The releases that wait only for RabbitMQ: the operator starts helm for all of them when RabbitMQ is available.
 const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
 
-/// When each release and workload reached a point of the install, as the resource version of the object at that time.
-/// All objects share the counter of resource versions, so these can be compared.
+/// The times at which helm started and completed each release, and at which each workload became available. Each time
+/// is a resource version, because all objects share the counter of resource versions.
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     submitted: BTreeMap<String, u64>,
@@ -73,7 +74,7 @@ fn revision(object: &impl ResourceExt) -> u64 {
     object.resource_version().unwrap().parse().unwrap()
 }
 
-/// Starts tasks that watch records and workloads and write the ledger, and returns the ledger.
+/// Returns a ledger, into which background tasks write from now on what they observe of helm's records and workloads.
 fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
@@ -115,7 +116,8 @@ async fn hang_pods(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
-/// Checks that kstatus computes `InProgress` for every status before the last one, which is Ready.
+/// Checks the status that kstatus computes for each version of the resource: `InProgress`, except for the last version,
+/// which is Ready.
 fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);
@@ -139,8 +141,8 @@ fn compute_spec() -> Value {
     json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services})
 }
 
-/// Checks that helm started for each release after the workloads that it needs were available, and did not wait for
-/// more.
+/// Checks that the operator started helm for each release when the needed workloads were available, and did not wait
+/// for the completion of other releases.
 fn check_order(ledger: &Ledger) {
     assert!(ledger.available["powerdns"] < ledger.submitted["designate"], "{ledger:?}");
     for (release, needed) in ORDER {
@@ -150,7 +152,7 @@ fn check_order(ledger: &Ledger) {
     for release in TOGETHER {
         assert!(
             last_start < ledger.deployed[release],
-            "another release waited for the completion of {release}: {ledger:?}"
+            "no other release may wait for the completion of {release}: {ledger:?}"
         );
     }
     // The pods of libvirt, neutron and nova wait for each other, so the operator must start all three before one
@@ -159,7 +161,7 @@ fn check_order(ledger: &Ledger) {
     for release in ["neutron", "nova"] {
         assert!(
             last_start < ledger.deployed[release],
-            "{release} completed before libvirt, neutron and nova had all started: {ledger:?}"
+            "libvirt, neutron and nova must all start before {release} completes: {ledger:?}"
         );
     }
 }
@@ -176,8 +178,9 @@ fn installs_in_dependency_order_without_barriers() {
         let _operator = world.operator().start().await;
         world.apply(&compute_spec()).await;
 
-        // RabbitMQ hangs: placement, which does not need it, is installed, and glance reports that it waits. Keystone's
-        // helm hangs in its last hook: placement starts anyway, because Keystone's workload is available.
+        // RabbitMQ's pod hangs: the operator still installs placement, which does not need RabbitMQ, and glance waits.
+        // Helm hangs in the last hook of keystone: the operator still starts helm for placement, because Keystone's
+        // workload is available.
         let cloud = world
             .until("placement is deployed", |cloud| {
                 (cloud.child("placement").status == "deployed").then(|| cloud.clone())
@@ -187,8 +190,8 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
         assert!(!cloud.is_ready());
         world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
-        // A hanging Job keeps each of these releases from completing. They all start only if the operator does not wait
-        // for the completion of one before it starts the next.
+        // A hanging Job keeps helm from completing each of these releases. So the releases all start only if the
+        // operator does not complete one release before it starts the next.
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };
@@ -209,7 +212,7 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],
-            "the operator upgrades no release other than the four new ones"
+            "the operator starts helm only for the four new services"
         );
 
         let ledger = ledger.lock().unwrap().clone();

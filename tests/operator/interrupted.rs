@@ -16,10 +16,10 @@ use crate::world::{World, run_test};
 /// Jobs of its post-install hooks fill and use the keys.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The Secrets for Keystone's keys, which are empty until Jobs fill them.
+/// The Secrets for Keystone's keys, which are empty until Jobs write keys into them.
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
-/// Keeps the pods of a Job running, so that helm waits for this hook.
+/// Keeps the pods of a hook Job running, so that helm waits for the hook.
 async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
@@ -31,7 +31,8 @@ async fn until_hook(world: &World, release: &str, job: &str) {
     world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;
 }
 
-/// Kills helm and the operator with SIGKILL. The operator is frozen first, so that it cannot observe the end of helm.
+/// Kills helm and the operator with SIGKILL. Freezes the operator first, so that the operator cannot observe the end of
+/// helm.
 fn kill_both(world: &World, operator: Operator) {
     let helm = world.helm_runs().pop().unwrap();
     operator.freeze();
@@ -52,8 +53,9 @@ async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collect
     (filled.uid(), filled.data)
 }
 
-/// Kills helm and the operator twice: in the first install, before the keys are filled, and in the next operator's
-/// upgrade after half of the hooks. Checks that the third operator completes the install and keeps the keys.
+/// Kills helm and the operator twice: first during the install, before Jobs have filled the Secrets for keys, then
+/// during the upgrade by the second operator, after half of the hooks. Checks that the third operator completes the
+/// install and keeps the keys.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;
@@ -113,8 +115,8 @@ fn restarts_helm_after_it_was_killed() {
             .await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
-        // Helm exits when its operator is killed. It may leave its record pending or mark it as failed; the next
-        // operator must recover from both.
+        // Helm exits when its operator is killed. Helm may leave its record pending or mark the record as failed. The
+        // next operator must recover from both.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();

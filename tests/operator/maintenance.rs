@@ -24,15 +24,16 @@ impl World {
         self.operator().arguments(&arguments).start().await
     }
 
-    /// Creates a paused cloud, for which helm installs nothing. The fake APIs respond for its services.
+    /// Creates a paused cloud, so that the operator installs no releases. The fake APIs respond instead of the cloud's
+    /// services.
     async fn apply_without_releases(&self, nodes: Value) {
         let mut spec = self.paused_spec().await;
         spec["nodes"] = nodes;
         self.apply(&spec).await;
     }
 
-    /// Returns the spec of a paused cloud, and creates the Secret that it refers to. osdpl generates no credentials for
-    /// a paused cloud, so this Secret provides all that Keystone's values need.
+    /// Returns the spec of a paused cloud, and creates the Secret to which the spec refers. osdpl generates no
+    /// credentials for a paused cloud. So the Secret contains all credentials that Keystone's values need.
     async fn paused_spec(&self) -> Value {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provided"},
             "stringData": {"password": "of-the-user"}});
@@ -62,7 +63,7 @@ impl World {
         self.maintenances().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
-    /// Deletes a NodeMaintenance without waiting, like `kubectl delete --wait=false`.
+    /// Deletes a NodeMaintenance and does not wait until it is gone, like `kubectl delete --wait=false`.
     async fn delete_maintenance(&self, name: &str) {
         self.maintenances().delete(&self.maintenance_name(name), &DeleteParams::default()).await.unwrap();
     }
@@ -100,7 +101,8 @@ impl World {
             .await
     }
 
-    /// Returns whether a node is cordoned, and the name of the NodeMaintenance that cordoned it.
+    /// Returns whether a node is cordoned, and the name of the NodeMaintenance for which the operator has cordoned the
+    /// node.
     async fn cordon_of(&self, node: &str) -> (bool, Option<String>) {
         let node = Api::<Node>::all(self.client.clone()).get(node).await.unwrap();
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
@@ -218,7 +220,7 @@ fn maintains_one_node_at_a_time_across_restarts() {
         server.nova.set_migration_outcome(MigrationOutcome::Immediate);
         world.until_ready_to_drain("second").await;
         assert_eq!((server.nova.host_of("a"), server.nova.host_of("c")), (one.to_owned(), one.to_owned()));
-        assert!(!world.operator_log().contains("gaaaa-"), "the operator's log contains a token of Keystone");
+        assert!(!world.operator_log().contains("gaaaa-"), "the operator's log must not contain a token of Keystone");
         assert_eq!(operator.metric("osdpl_maintenance_failures_total", ""), 0);
         world.delete_maintenance("second").await;
         world.until_maintenance_deleted("second").await;
@@ -233,8 +235,8 @@ async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str
     let status = world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
-    // Nova still reports a nova-compute as up for a minute after it stopped. So the operator must not rely on `up`
-    // while the service's last report (`updated_at`) is older than the start of the step Agents.
+    // When a nova-compute stops, Nova still reports it as up for a minute. So the operator must not rely on `up` while
+    // nova-compute's last report (`updated_at`) is older than the start of the step Agents.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
     world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;

@@ -24,7 +24,8 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// Adds a node with these labels, which count as set by a person. Returns its name, which contains the namespace.
+    /// Adds a node with these labels, which the operator must keep like labels of a person. Returns the name of the
+    /// node, which contains the test's namespace.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -56,7 +57,7 @@ impl<'a> Nodes<'a> {
         node.annotations().get(NODE_LABELS).cloned().unwrap_or_default()
     }
 
-    /// Removes the nodes, because later tests use the same control plane.
+    /// Removes the nodes that the test added, because later tests use the same control plane.
     pub async fn remove_all(self) {
         for name in self.names {
             let uid = self.api.get(&name).await.unwrap().uid().unwrap();
@@ -144,7 +145,7 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(
             nodes.until_labels(&unselected, &[]).await,
             "",
-            "the deletion of the cloud removes its labels from the nodes"
+            "the operator removes its labels from the nodes when the cloud is deleted"
         );
         nodes.until_labels(&by_hand, &[SWITCH]).await;
         nodes.remove_all().await;
@@ -181,7 +182,7 @@ fn reports_conflicting_roles_and_plans_them() {
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
         nodes.until_labels(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
-        // A person changes the label: from now on the operator neither changes nor removes it.
+        // A person changes the label. From now on the operator must neither change nor remove the label.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
             .until("the operator reports that another writer changed the label", |cloud| {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
-/// How a live migration ends that osdpl requests.
+/// How a live migration that osdpl requests ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MigrationOutcome {
     /// Nova completes the migration before it responds to the request.
@@ -22,7 +22,8 @@ pub enum MigrationOutcome {
     Failed,
 }
 
-/// An HTTP request to Nova or Neutron, in lower case: the Service, the parts of the request line, headers and the body.
+/// An HTTP request to the fake Nova or Neutron. The name of the Service, the request line and the headers are in lower
+/// case.
 pub struct ApiRequest<'a> {
     pub service: &'a str,
     pub verb: &'a str,
@@ -47,12 +48,12 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
-    /// Whether Nova responds to every change with status 500.
+    /// Whether the fake Nova responds to every change with status 500, as [`Nova::set_broken`] requests.
     broken: bool,
     /// The names of hosts that are mapped to no cell.
     unmapped: Vec<String>,
     agents: Vec<Value>,
-    /// The number of instances in a page of a list; the client's `limit` is ignored.
+    /// The maximum number of objects in a page of a list. The fake API ignores the client's `limit`.
     page: usize,
     reads: u64,
 }
@@ -95,18 +96,18 @@ impl Nova {
         });
     }
 
-    /// Adds a compute host that is not mapped to a cell yet: Nova does not list its hypervisor.
+    /// Adds a compute host that is not mapped to a cell yet: Nova does not list the host's hypervisor.
     pub fn add_unmapped_compute(&self, host: &str) {
         self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
     }
 
-    /// Maps all hosts to a cell, like `nova-manage cell_v2 discover_hosts`.
+    /// Maps all hosts to a cell, as `nova-manage cell_v2 discover_hosts` does, so that Nova lists their hypervisors.
     pub fn discover(&self) {
         self.with(|state| state.unmapped.clear());
     }
 
-    /// Sets whether Nova responds to every change with status 500.
+    /// Sets whether the fake Nova responds to every change with status 500.
     pub fn set_broken(&self, broken: bool) {
         self.with(|state| state.broken = broken);
     }
@@ -128,7 +129,7 @@ impl Nova {
         self.with(of).and_then(|host| host.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Sets how live migrations end that osdpl requests from now on.
+    /// Sets how the live migrations that osdpl requests from now on end.
     pub fn set_migration_outcome(&self, outcome: MigrationOutcome) {
         self.with(|state| state.migration_outcome = outcome);
     }
@@ -177,7 +178,7 @@ impl Nova {
         self.with(|state| state.token_lifetime = lifetime);
     }
 
-    /// Returns a new token and its expiry.
+    /// Returns a new token of the fake Keystone and the token's expiry.
     pub fn token(&self) -> (String, String) {
         self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.token_lifetime).to_string()))
     }
@@ -194,7 +195,7 @@ impl Nova {
         crate::world::with_timeout(&format!("osdpl requests {change:?} from Nova"), requested).await.unwrap();
     }
 
-    /// Returns the number of GET requests to Nova.
+    /// Returns the number of GET requests that the fake Nova has received.
     pub fn reads(&self) -> u64 {
         self.with(|state| state.reads)
     }

@@ -25,7 +25,7 @@ use program::{Fixture, LABEL};
 const NOT_READY: &str = "kwok.osdpl.dev/ready";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 
-/// Returns settings of amphorae whose image the program downloads from `url` and verifies with a checksum.
+/// Returns settings of amphorae with which the program downloads their image from `url` and verifies its checksum.
 fn downloaded_image(url: &str) -> Value {
     let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
@@ -56,7 +56,7 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
-/// Checks that the first run of the program requested exactly these changes of OpenStack, in this order.
+/// Checks that the first run of the program requested from OpenStack exactly the changes listed here, in this order.
 fn check_requests(openstack: &OpenStack) {
     let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
@@ -126,8 +126,8 @@ fn creates_everything_once_and_adds_later_nodes() {
     });
 }
 
-/// Checks the objects that the program created in OpenStack and in the cluster, and that octavia's values contain its
-/// facts.
+/// Checks the objects that the program created in OpenStack and in the cluster, and that octavia's values contain the
+/// program's facts.
 async fn check_created_objects(fixture: &Fixture<'_>) {
     let (openstack, facts) = (&fixture.openstack, fixture.facts().await);
     fixture.check_certificates().await;

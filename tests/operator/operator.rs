@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::helm::Recorder;
 use crate::world::{World, with_timeout};
 
-/// How to start an operator: with which helm, charts and arguments.
+/// The helm version, charts and arguments with which a test starts an operator.
 pub struct Setup<'a> {
     world: &'a World,
     helm: u8,
@@ -21,15 +21,15 @@ pub struct Setup<'a> {
     arguments: Vec<OsString>,
 }
 
-/// A running process of the operator. Dropping this value kills the process; the helm processes that it started then
-/// exit by themselves.
+/// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
+/// by themselves.
 pub struct Operator {
     child: Child,
     address: SocketAddr,
 }
 
 impl World {
-    /// Returns the setup of an operator with helm 4, the stand-in charts and the built-in catalogue.
+    /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
         Setup { world: self, helm: 4, charts, arguments: Vec::new() }
@@ -59,7 +59,7 @@ impl Setup<'_> {
         self.arguments(&[OsString::from("--catalog"), folder.into()])
     }
 
-    /// Adds arguments of `osdpl operator`.
+    /// Adds arguments to the command line of `osdpl operator`.
     pub fn arguments<T: Into<OsString> + Clone>(mut self, arguments: &[T]) -> Self {
         self.arguments.extend(arguments.iter().cloned().map(Into::into));
         self
@@ -70,8 +70,8 @@ impl Setup<'_> {
         let Setup { world, helm, charts, arguments } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
-        // Let the kernel choose a free port for the operator. The test closes this listener at once, and the operator
-        // binds the port a moment later.
+        // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
+        // operator can listen on the port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
@@ -96,19 +96,20 @@ impl Operator {
         }
     }
 
-    /// Returns the content of `/metrics`.
+    /// Returns the operator's metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         get(self.address, "/metrics").unwrap()
     }
 
-    /// Returns the sum of all samples whose line begins with `name` and contains `label`.
+    /// Returns the sum of all samples in the operator's metrics whose line begins with `name` and contains `label`.
     pub fn metric(&self, name: &str, label: &str) -> u64 {
         let text = self.metrics();
         let samples = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
-    /// Waits until a pass had all inputs, including the charts, and found this number of releases ready.
+    /// Waits until the operator has had all inputs of a pass, including the charts, and found this number of releases
+    /// ready.
     pub async fn finds_ready(&self, releases: u64) {
         let found = async {
             while self.metric("osdpl_releases_ready ", "") != releases {
@@ -141,7 +142,7 @@ impl Operator {
         self.child.wait().unwrap();
     }
 
-    /// Stops the operator with SIGTERM, waits until it has exited, and returns its exit status.
+    /// Stops the operator with SIGTERM, waits until the process has exited, and returns the exit status of the process.
     pub async fn stop(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let end = tokio::task::spawn_blocking(move || self.child.wait().unwrap());
@@ -157,7 +158,7 @@ impl Drop for Operator {
     }
 }
 
-/// Sends a GET request. Returns the body of the response, or `None` if its status is not 200.
+/// Sends a GET request to the operator. Returns the body of the response, or `None` if the status is not 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;

@@ -1,4 +1,4 @@
-//! Overrides: the spec sets values for some nodes only, for which upstream's charts create DaemonSets of their own.
+//! Overrides: the spec sets values only for some nodes. Upstream's charts create a separate DaemonSet for these nodes.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
@@ -14,7 +14,7 @@ use crate::world::{World, run_test};
 /// The beginning of nova's message while the operator waits for approval of the overrides.
 const RESTARTS: &str = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
 
-/// Returns each DaemonSet of a component: its name without the digest at the end, and the number of its nodes.
+/// Returns the name, without the digest at the end, and the number of nodes of each DaemonSet of a component.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
@@ -45,7 +45,8 @@ fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
 }
 
-/// Checks that each component with overrides has a DaemonSet of its own for node-1, and that l3-agent has none.
+/// Checks that each component with overrides has a separate DaemonSet for node-1, and that l3-agent has one DaemonSet
+/// for all nodes.
 async fn check_split(world: &World) {
     assert_eq!(
         sets(world, "compute").await,
@@ -149,7 +150,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let cloud = world.until_reason(reason::INVALID).await;
         let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
-        // The API server itself refuses these specs, because of rules in the CRD.
+        // The API server refuses these specs by rules in the CRD, before the operator reads them.
         for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),

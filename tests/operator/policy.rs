@@ -40,7 +40,8 @@ async fn forbid(world: &World) {
     policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
     bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
-    // The API server applies a new policy after a delay without reporting it: try until it refuses the removal.
+    // The API server applies a new policy after a delay and does not report when. So repeat a dry run of the removal
+    // until the API server refuses it.
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
     let refused = async {

@@ -1,4 +1,4 @@
-//! A pool of control planes that tests reuse, because starting one takes longer than most tests.
+//! A pool of control planes that tests reuse, because the start of a control plane takes longer than most tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +36,8 @@ const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// The tokio runtime of all tests. Clients of reused control planes depend on it, so it must outlive each test.
+/// The tokio runtime of all tests. Clients of reused control planes depend on this runtime, so it must outlive each
+/// test.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_PLANES)));
@@ -49,7 +50,7 @@ pub struct Plane {
     pub operator: PathBuf,
 }
 
-/// A control plane while one test uses it.
+/// A control plane that one test uses. Dropping this value returns the control plane to the pool.
 pub struct Lease {
     plane: Option<Plane>,
     _permit: OwnedSemaphorePermit,
@@ -102,8 +103,8 @@ impl Plane {
         Self { cluster, operator }
     }
 
-    /// Removes the objects of the last test. Waits until cluster-scoped objects are deleted; Kubernetes deletes the
-    /// test's namespaces in the background.
+    /// Removes the objects of the previous test. Waits until cluster-scoped objects are deleted; Kubernetes deletes the
+    /// previous test's namespaces in the background.
     async fn clear(&self) {
         let client = self.cluster.client();
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
@@ -140,9 +141,9 @@ impl Plane {
     }
 }
 
-/// Deletes an object, removes its finalizers, and waits until it is deleted. No operator runs that could remove its own
-/// finalizers. The API server sets a finalizer on a CRD to delete the CRD's instances first; if it can't list the
-/// instances, it retries only minutes later.
+/// Deletes an object, removes its finalizers, and waits until it is deleted. At this time, no operator runs that could
+/// remove its own finalizers. The API server sets a finalizer on a CRD to delete the CRD's instances first; if it can't
+/// list the instances, it retries only minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,
@@ -150,7 +151,7 @@ where
     let (name, uid) = (object.name_any(), object.uid().unwrap());
     loop {
         match api.delete(&name, &DeleteParams::default()).await {
-            // The deletion conflicted with another write of the object: try again.
+            // Another client changed the object during the deletion: try again.
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => return,
             other => break drop(other.unwrap()),
@@ -158,7 +159,7 @@ where
     }
     let loose = Patch::Merge(json!({"metadata": {"uid": uid, "finalizers": null}}));
     match api.patch(&name, &PatchParams::default(), &loose).await {
-        // The object is already deleted, or a new object has its name.
+        // The object is already deleted, or a new object with the same name exists.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
         other => drop(other.unwrap()),
     }

@@ -15,7 +15,8 @@ fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl World {
-    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until it is in effect.
+    /// Creates a `ResourceQuota` that allows `pods` pods in the test's namespace, and waits until the quota is in
+    /// effect.
     async fn allow_pods(&self, pods: u32) {
         let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
         self.api::<ResourceQuota>().create(&PostParams::default(), &from_json(quota)).await.unwrap();
@@ -33,8 +34,8 @@ fn reports_pods_refused_by_a_quota() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // The controller of a StatefulSet reports the refused pod only in events, the controller of a Deployment in a
-        // condition. The operator must find both.
+        // If the quota refuses a pod, the controller of a StatefulSet reports this only in events, and the controller
+        // of a Deployment in a condition. The operator must find the reason in both.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);

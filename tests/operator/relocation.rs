@@ -1,5 +1,5 @@
-//! A spec changes the helm name or namespace of an installed release: the operator refuses this and says how to move
-//! it.
+//! A spec changes the helm name or namespace of an installed release: the operator refuses the move, and says how to
+//! move the release by an uninstall.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -13,16 +13,18 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Do not set an empty map: where an earlier spec had overrides, server-side apply would store null.
+    // Do not set an empty map: if an earlier spec had overrides, server-side apply would replace these overrides by
+    // null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
-    // With automatic approval, the operator uninstalls without waiting, so a wrong uninstall fails the test.
+    // With automatic approval, a wrong plan would uninstall memcached at once, and the test would fail.
     spec["approval"] = json!("Automatic");
     spec
 }
 
-/// Applies a spec that moves memcached, waits until the operator refuses it, and returns memcached's message.
+/// Applies a spec that moves memcached, waits until the operator refuses the move, and returns the message of memcached
+/// in the status.
 async fn refusal(world: &World, overrides: &Value) -> String {
     let applied = world.apply(&cloud(overrides)).await;
     let cloud = world
@@ -47,7 +49,8 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes the labels that an older operator did not set yet from all records.
+/// Removes two labels from all of helm's records, as if an older operator had written the records, which did not set
+/// these labels yet.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -81,7 +84,7 @@ fn refuses_to_move_an_installed_release() {
         for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
             assert!(message.contains(part), "{part}: {message}");
         }
-        // While memcached's move is refused, the operator upgrades mariadb as usual.
+        // While the operator refuses to move memcached, it upgrades mariadb as usual.
         let mut spec =
             with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
@@ -136,7 +139,8 @@ fn moves_a_release_by_uninstalling_it() {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // The installed release has the name `tokens`: a spec with the default name or a third name would move it.
+        // memcached is installed with the helm name `tokens`. A spec with the default name or a third name would move
+        // memcached, so the operator refuses such a spec.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));

@@ -1,4 +1,5 @@
-//! Ceph's object store (RGW): osdpl writes Keystone's address for it, and a release registers its URL in Keystone.
+//! Ceph's object store (RGW): osdpl gives the gateways Keystone's address, and the release ceph-rgw registers the
+//! gateways' URL in Keystone.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -22,7 +23,7 @@ fn spec(rook: &Rook<'_>) -> Value {
     spec
 }
 
-/// Returns the message of `CephReady` if its reason is that osdpl waits for Rook.
+/// Returns the message of the condition `CephReady` if its reason is that osdpl waits for Rook.
 fn waiting_message(cloud: &OpenStackDeployment) -> Option<String> {
     let condition = cloud.condition(condition::CEPH_READY)?;
     (condition.reason == reason::CEPH_ROOK).then_some(condition.message)
@@ -56,9 +57,12 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         let api = rook.api("CephObjectStore");
         let has_auth =
             |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
-        with_timeout("the object store has Keystone's address", await_condition(api.clone(), "objects", has_auth))
-            .await
-            .unwrap();
+        with_timeout(
+            "osdpl writes Keystone's settings into the spec of the object store",
+            await_condition(api.clone(), "objects", has_auth),
+        )
+        .await
+        .unwrap();
         let spec = api.get("objects").await.unwrap().data["spec"].clone();
         let keystone = &spec["auth"]["keystone"];
         assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));

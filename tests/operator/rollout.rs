@@ -22,8 +22,8 @@ use crate::world::{World, now, run_test};
 const SWITCH: &str = "openvswitch/server";
 const AGENT: &str = "ovn/ovn-controller";
 
-/// Returns a spec with Open vSwitch and OVN. `switch` and `agent` are the tags of their images, `rollout` the settings
-/// of rollouts.
+/// Returns a spec with Open vSwitch and OVN. `switch` is the tag of Open vSwitch's image, `agent` the tag of
+/// ovn-controller's image, and `rollout` the value of `nodes.rollout`.
 fn spec(switch: &str, agent: &str, rollout: &Value) -> Value {
     let mut spec = services(&["openvswitch", "ovn"]);
     spec["nodes"] = json!({ "rollout": rollout });
@@ -43,7 +43,7 @@ impl World {
         self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
     }
 
-    /// Waits until the rollout of a component evicts pods, and nothing waits for approval.
+    /// Waits until the approved rollout of a component evicts pods, and no other change waits for approval.
     pub async fn until_allowed(&self, component: &str) {
         let is_rolling = |cloud: &OpenStackDeployment| {
             let status = rollout(cloud, component);
@@ -52,7 +52,7 @@ impl World {
         self.until(&format!("{component} continues node by node without another approval"), is_rolling).await;
     }
 
-    /// Returns the name of a component's pod on each node, by node.
+    /// Returns the name of each node and of the component's pod on this node.
     async fn pods_by_node(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
         let labelled = ListParams::default().labels(&format!("component={label}"));
@@ -201,7 +201,8 @@ fn rolls_out_node_by_node_after_approval() {
     });
 }
 
-/// Checks that the operator leaves the rollout to Kubernetes if values set the update strategy `RollingUpdate`.
+/// Checks that the operator leaves the replacement of pods to Kubernetes if values set the update strategy
+/// `RollingUpdate`.
 async fn check_rollout_by_kubernetes(world: &World, rollout_of: &Value) {
     let rolling =
         json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
@@ -227,7 +228,8 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
-        // The rule breaks only the pods that the rollout creates: those of the DaemonSet's second template generation.
+        // The rule breaks only the pods that the rollout creates, by their label of the DaemonSet's second template
+        // generation.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
@@ -259,7 +261,11 @@ fn failing_node_stops_a_rollout() {
             first,
             "the operator must evict the pods of the first batch only: half of three nodes, rounded up"
         );
-        assert_eq!(world.pods_by_node(SWITCH).await["node-3"], before["node-3"], "the last node keeps its old pod");
+        assert_eq!(
+            world.pods_by_node(SWITCH).await["node-3"],
+            before["node-3"],
+            "the rollout has stopped before node-3, so node-3 keeps its old pod"
+        );
         assert_eq!(event_messages(world, reason::ROLLOUT_STOPPED).await.len(), 1);
 
         world.cluster().remove_rule("pull").await.unwrap();

@@ -14,7 +14,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 pub use fake::Rook;
 
-/// Glance's key, in the format of `ceph auth print-key`. No Ceph knows this or the other keys.
+/// Glance's key, in the format of `ceph auth print-key`. This key and the keys below belong to no real Ceph.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
@@ -107,7 +107,8 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
     });
 }
 
-/// Returns a function that returns the message of `CephReady` if the condition has this reason and contains this text.
+/// Returns a function that looks for the condition `CephReady` with this reason and this text in its message, and
+/// returns the message.
 fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
         let condition = cloud.condition(condition::CEPH_READY)?;
@@ -131,13 +132,15 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         world.apply(&spec).await;
         let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());
         world.until("libvirt is deployed", deployed).await;
-        world.until("Ceph is ready", condition_with(reason::READY, "HEALTH_OK")).await;
+        world.until("CephReady is True", condition_with(reason::READY, "HEALTH_OK")).await;
         let (runs, conf) = (world.helm_runs().len(), world.api::<ConfigMap>().get("ceph-etc").await.unwrap());
 
         rook.set_cluster_state("Ready", "HEALTH_ERR", FSID).await;
         world.until("CephReady reports HEALTH_ERR", condition_with(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
         rook.set_cluster_state("Ready", "HEALTH_WARN", FSID).await;
-        world.until("a warning of Ceph is not an error", condition_with(reason::READY, "HEALTH_WARN")).await;
+        world
+            .until("CephReady is True although Ceph reports HEALTH_WARN", condition_with(reason::READY, "HEALTH_WARN"))
+            .await;
 
         rook.set_cluster_state("Ready", "HEALTH_OK", OTHER).await;
         rook.write_monitors("a=10.9.0.1:6789").await;
@@ -152,7 +155,7 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         assert!(plan.contains(OTHER), "{plan}");
         rook.write_monitors("a=10.0.0.1:6789").await;
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
-        world.until("the first Ceph is back", condition_with(reason::READY, FSID)).await;
+        world.until("the operator accepts the original Ceph again", condition_with(reason::READY, FSID)).await;
         assert_eq!(world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data, conf.data);
         assert_eq!(world.upgraded_since(runs), Vec::<String>::new());
     });

@@ -1,4 +1,5 @@
-//! Two OpenStackDeployments in one cluster: the operator reconciles only the older one until it is deleted.
+//! Two OpenStackDeployments in one cluster: the operator reconciles only the older OpenStackDeployment until that
+//! resource is deleted.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,7 @@ async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenSt
     drop(with_timeout(what, found).await.unwrap());
 }
 
-/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace, by name.
+/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace, by the object's name.
 async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();

@@ -1,4 +1,5 @@
-//! A Ready cloud: the operator starts no helm and writes nothing without a change. One changed value starts helm once.
+//! A Ready cloud: without a change, the operator starts no helm and writes nothing. After a change of one value, it
+//! starts helm once.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ async fn trigger(world: &World, spec: &mut serde_json::Value) {
 }
 
 /// Checks that helm did not run, and that the operator wrote only the status, once for each of the `triggers` calls of
-/// [`trigger`].
+/// [`trigger`]. `helm_runs` is the expected number of all helm runs.
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
         // The API server may write an entry of its audit log only after the test has observed the write through a

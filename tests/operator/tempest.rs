@@ -49,7 +49,7 @@ async fn delete_jobs(world: &World, names: &[&str]) {
     }
 }
 
-/// Checks what the status and `osdpl status` report before tempest's tests have run for the first time.
+/// Checks what the status of the cloud and the command `osdpl status` report before the first run of tempest's tests.
 async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, results: &str) {
     assert_eq!(test_status(cloud), TestStatus { results: results.to_owned(), ..TestStatus::default() });
     assert_eq!(world.api::<CronJob>().get(CRON).await.unwrap().spec.schedule, "30 2 * * *");
@@ -105,8 +105,8 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then_some(());
         world.until("the Degraded condition reports the failed tests", is_reported).await;
 
-        // Kubernetes deletes old Jobs of the CronJob. The deletion of the failed Job must not change the reported
-        // result.
+        // In a real cluster, the CronJob's controller deletes old Jobs. The status must keep the result of a failed Job
+        // after the Job is deleted.
         delete_jobs(world, &["second", "first"]).await;
         let is_not_degraded =
             |cloud: &OpenStackDeployment| (cloud.condition("Degraded")?.status == "False").then(|| cloud.clone());

@@ -35,6 +35,6 @@ fn condition_and_plan_report_the_same_warnings() {
         let plan = world.run(&["plan"]);
         let plan = [plan.stdout, plan.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
         assert!(plan.contains(text), "{plan}");
-        assert_eq!(world.helm_runs().len(), 1, "the operator must not run helm for a refused spec");
+        assert_eq!(world.helm_runs().len(), 1, "the operator must not run helm for a spec that it refuses");
     });
 }

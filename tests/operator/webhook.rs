@@ -18,7 +18,8 @@ use crate::world::{World, run_test, with_timeout};
 
 const HOOK: &str = "osdpl-test";
 
-/// Writes a new self-signed certificate for 127.0.0.1 and its key into these files, and returns the certificate.
+/// Writes a new self-signed certificate for 127.0.0.1 and the certificate's key into two files. Returns the
+/// certificate.
 fn write_certificate(certificate: &Path, key: &Path) -> String {
     let pair = KeyPair::generate().unwrap();
     let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
@@ -96,8 +97,8 @@ fn webhook_refuses_errors_and_shows_warnings() {
         assert!(is_accepted && output.contains("Warning: spec.publicDomain: cloud is a single label"), "{output}");
         assert!(output.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{output}");
 
-        // Renew the certificate. The API server trusts only the new one, so the operator must serve it without a
-        // restart.
+        // Renew the certificate. The API server trusts only the new certificate, so the operator must use the new
+        // certificate without a restart.
         let authority = write_certificate(&certificate, &key);
         register(world, &address, &authority).await;
         assert!(until_refused(world, &invalid).await.contains("there is no preset"));

@@ -62,7 +62,7 @@ fn record_duration(name: &str, duration: Duration) {
     writeln!(file, "{name}\t{:.1}", duration.as_secs_f64()).unwrap();
 }
 
-/// Waits for a future, and panics after [`TIMEOUT`] with `what` as the expected event.
+/// Waits for a future, and panics after [`TIMEOUT`]. `what` describes the expected event in the panic's message.
 pub async fn with_timeout<T>(what: &str, wait: impl Future<Output = T>) -> T {
     match tokio::time::timeout(TIMEOUT, wait).await {
         Ok(done) => done,
@@ -79,7 +79,7 @@ impl World {
         Self { client: pool::client(&lease), lease, namespace, folder, allows_errors: AtomicBool::new(false) }
     }
 
-    /// Returns the control plane of the test, with the operator's kubeconfig.
+    /// Returns the control plane that the test uses, and the operator's kubeconfig for it.
     pub fn plane(&self) -> &Plane {
         self.lease.plane()
     }
@@ -117,18 +117,18 @@ impl World {
         entries.filter(move |entry| entry.user == user)
     }
 
-    /// Allows errors in the operator's log. Tests that restart the API server need this: it refuses every request until
-    /// it has read the RBAC roles.
+    /// Allows errors in the operator's log. Tests that restart the API server need this, because the API server refuses
+    /// every request until it has read the RBAC roles.
     pub fn allow_errors(&self) {
         self.allows_errors.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that no operator logged an error of its own, panicked, or lacked a right.
+    /// Checks that no operator of the test logged an error of osdpl's code, panicked, or lacked a right.
     fn check_no_errors(&self) {
         for line in self.operator_log().lines() {
             let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
             let is_failure = error || line.contains("panicked") || line.contains("is forbidden: User");
-            assert!(!is_failure, "the operator logged an error: {line}");
+            assert!(!is_failure, "the operator must log no errors: {line}");
         }
     }
 
@@ -140,7 +140,8 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until an object satisfies the predicate, and returns it. The predicate gets `None` if it does not exist.
+    /// Waits until an object satisfies the predicate, and returns the object. The predicate gets `None` if the object
+    /// does not exist.
     pub async fn until_object<K>(&self, what: &str, name: &str, is: impl Fn(Option<&K>) -> bool) -> Option<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -154,8 +155,8 @@ impl World {
     }
 }
 
-/// Returns the current time. It can be compared with times in the audit log, because the API server runs on the same
-/// machine.
+/// Returns the current time. Tests can compare this time with times in the audit log, because the API server runs on
+/// the same machine.
 pub fn now() -> Timestamp {
     Timestamp::now()
 }

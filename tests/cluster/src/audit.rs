@@ -25,7 +25,7 @@ pub struct AuditEntry {
     pub user_agent: String,
     /// The API group of the resource; empty for the core group.
     pub group: String,
-    /// The plural resource, such as `secrets`; empty for requests without one.
+    /// The plural name of the resource, such as `secrets`; empty for requests without a resource.
     pub resource: String,
     /// The subresource, such as `status`; empty if there is none.
     pub subresource: String,
@@ -58,12 +58,13 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // Format `since` like the API server, which writes times with six decimals: then texts compare like times.
+    // Format `since` with six decimals, as the API server writes times. The order of such texts is the order of the
+    // times, so the comparison below needs no parsing.
     let since = format!("{since:.6}");
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
     for (index, line) in complete.lines().enumerate() {
-        // Tests read the same growing log many times: skip older lines without parsing their JSON.
+        // Tests read the same growing log many times. So skip lines from before `since` without parsing their JSON.
         if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;
         }
@@ -131,7 +132,8 @@ impl From<Raw> for AuditEntry {
     }
 }
 
-/// Writes the audit policy. It makes the API server log only metadata, because request bodies contain Secrets.
+/// Writes the audit policy, which makes the API server log only the metadata of requests, because request bodies
+/// contain Secrets.
 pub(crate) fn write_policy(folder: &Folder, audit: Audit) -> Result<(), Error> {
     let mut rules = vec![json!({
         "level": "Metadata",

@@ -1,4 +1,4 @@
-//! Creates clients of the API server, and asks it whether it is ready.
+//! Creates clients of the API server, and asks the API server whether it is ready.
 
 use std::path::Path;
 

@@ -24,15 +24,16 @@ pub struct Cluster {
     programs: Programs,
     client: Client,
     is_owned: bool,
-    /// The supervisor that stops, or the temporary folder that is removed, when this value is dropped.
+    /// Stops the supervisor when the cluster is dropped or, for an existing cluster, removes the temporary folder.
     _guard: Option<Guard>,
 }
 
 type Guard = Box<dyn Send + Sync>;
 
 impl Cluster {
-    /// Starts a control plane that runs as long as the returned value and this process. If the options name an existing
-    /// cluster, uses that one instead. Builds missing programs first, which takes minutes once.
+    /// Starts a control plane that runs until the returned value is dropped or this process exits. If the options name
+    /// an existing cluster, uses that cluster instead. First builds missing programs, which takes minutes; the cache
+    /// keeps them for later starts.
     ///
     /// # Errors
     /// If a program is missing and cannot be built, or a component does not start.
@@ -40,8 +41,8 @@ impl Cluster {
         Self::bring_up(options, true).await
     }
 
-    /// Starts a control plane that keeps running after this process. If the folder already has a running one, returns
-    /// it. Needs [`Options::folder`].
+    /// Starts a control plane that keeps running after this process exits. If a control plane is already running in the
+    /// folder, returns that one. The options must set [`Options::folder`].
     ///
     /// # Errors
     /// If the options have no folder, a program is missing and cannot be built, or a component does not start.
@@ -56,7 +57,7 @@ impl Cluster {
         Self::bring_up(options, false).await
     }
 
-    /// Returns the control plane that [`Cluster::up`] started in this folder.
+    /// Returns the control plane that runs in this folder, or the existing cluster to which the folder refers.
     ///
     /// # Errors
     /// If no control plane is running in the folder.
@@ -70,8 +71,8 @@ impl Cluster {
         Self::new(folder.kubeconfig(), folder, spec.programs, true, None).await
     }
 
-    /// Stops the control plane of a folder and removes the folder's files. A cluster that was not started here is not
-    /// changed. Returns whether a control plane was running.
+    /// Stops the control plane of a folder and removes the folder's files. Does not change an existing cluster that the
+    /// folder refers to ([`Options::existing`]). Returns whether a control plane was running.
     ///
     /// # Errors
     /// If a file of the folder cannot be read or removed.
@@ -79,7 +80,8 @@ impl Cluster {
         launch::end(&Folder::new(folder)?)
     }
 
-    /// Finds or builds the wanted programs that an earlier `up` did not request, and links them in the folder.
+    /// Finds or builds the programs that this call of [`Self::up`] requests but an earlier call did not, and adds links
+    /// to them in the cluster's folder.
     async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
         let had = self.programs.iter().map(|(program, _)| program);
         let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();
@@ -121,7 +123,7 @@ impl Cluster {
             let guard = temporary.map(|folder| -> Guard { Box::new(folder) });
             return Self::new(kubeconfig, folder, spec.programs, false, guard).await;
         }
-        // From here on the supervisor removes the temporary folder, even if this process is killed.
+        // Keep the temporary folder: from now on the supervisor removes it, even if this process is killed.
         drop(temporary.map(tempfile::TempDir::keep));
         let (cluster_folder, programs) = (folder.clone(), spec.programs.clone());
         let child = blocking(move || launch::start(&cluster_folder, &spec)).await?;
@@ -140,7 +142,7 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
-    /// Returns a client of the API server with all rights.
+    /// Returns a client of the API server that has all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -158,8 +160,8 @@ impl Cluster {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
-    /// Writes a kubeconfig with the rights of a service account, and returns its path. The kubeconfig refers to a file
-    /// with the token, like the one of a pod.
+    /// Writes a kubeconfig with the rights of a service account, and returns the path of the kubeconfig. It refers to
+    /// a file with the token.
     ///
     /// # Errors
     /// If the API server refuses the token, or a file cannot be written.
@@ -176,7 +178,7 @@ impl Cluster {
         &self.folder
     }
 
-    /// Returns the path of a program. The options must have requested it; kubectl is always available.
+    /// Returns the path of a program that the options requested. kubectl is always available.
     ///
     /// # Errors
     /// If the options did not request the program.
@@ -184,10 +186,9 @@ impl Cluster {
         self.programs.path(program)
     }
 
-    /// Returns the path of helm 3 or 4, which the options must have requested.
+    /// Returns the path of helm 3 or 4. The options must have requested this version of helm.
     ///
-    /// # Errors
-    /// If the options did not request this helm.
+    /// # Errors If the options did not request this version of helm.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
@@ -209,7 +210,7 @@ impl Cluster {
         audit::read(&self.folder.audit_log(), since)
     }
 
-    /// Makes pods misbehave: sets the fault rule with this name, and waits until new pods follow it.
+    /// Makes pods misbehave: stores a fault rule with this name, and waits until the supervisor applies it to new pods.
     ///
     /// # Errors
     /// If the API server refuses to store the rule.
@@ -218,7 +219,7 @@ impl Cluster {
         faults::set(&self.client, name, Some(rule)).await
     }
 
-    /// Removes the fault rule with this name. The pods that it affects recover.
+    /// Removes the fault rule with this name. The running pods that matched the rule recover.
     ///
     /// # Errors
     /// If the API server refuses to remove the rule.
@@ -251,7 +252,8 @@ impl Cluster {
         self.send(Request::Thaw(component)).await
     }
 
-    /// Starts a killed component again with the same command line. If it is the API server, waits until it is ready.
+    /// Starts a killed component again with the same command line. Waits until the API server is ready, if that is the
+    /// component.
     ///
     /// # Errors
     /// If the supervisor does not respond, or the component does not start.
@@ -259,7 +261,8 @@ impl Cluster {
         self.send(Request::Start(component)).await
     }
 
-    /// Stops the control plane if [`Cluster::start`] started it; else only drops this value.
+    /// Stops the control plane if [`Cluster::start`] started it. A control plane of [`Cluster::up`] and an existing
+    /// cluster keep running.
     pub fn stop(self) {
         drop(self);
     }
@@ -285,7 +288,7 @@ fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
 }
 
-/// Runs `work`, which blocks for long, on a separate thread, so that other async tasks continue meanwhile.
+/// Runs `work`, which may block for minutes, on a separate thread, so that it does not block other async tasks.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

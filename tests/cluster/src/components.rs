@@ -10,7 +10,7 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A program that runs as long as the control plane.
+/// A program of the control plane that runs until the cluster stops, unlike kubectl and helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
@@ -22,8 +22,8 @@ pub enum Component {
     ControllerManager,
     /// kube-scheduler, which assigns pods to nodes.
     Scheduler,
-    /// kwok, which simulates the kubelets of all nodes. A test can kill it to simulate missing kubelets, but should not
-    /// restart it: the new kwok waits up to 40 s until the node leases of the killed one expire.
+    /// kwok, which simulates the kubelets of all nodes. A test can kill kwok to simulate missing kubelets, but should
+    /// not restart it: the new process waits up to 40 s until the node leases of the killed process expire.
     Kwok,
 }
 
@@ -39,7 +39,7 @@ impl Component {
         }
     }
 
-    /// Returns the name of the component's program, after which its log and kubeconfig are named.
+    /// Returns the name of the component's program, which is also the name of the component's log and kubeconfig.
     pub fn name(self) -> &'static str {
         self.program().executable()
     }
@@ -56,8 +56,8 @@ impl Component {
     }
 }
 
-/// Returns the arguments of etcd. It never calls fsync: a cluster's data need not survive a crash, and tests would wait
-/// for slow disks.
+/// Returns the arguments of etcd. etcd never calls fsync, because a cluster's data need not survive a crash, and tests
+/// would wait for slow disks.
 fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
@@ -106,14 +106,15 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
         crate::audit::write_policy(folder, audit)?;
         arguments.push(flag("--audit-policy-file", &folder.audit_policy()));
         arguments.push(flag("--audit-log-path", &folder.audit_log()));
-        // The limit is in megabytes and never reached: after a rotation, tests would miss earlier requests.
+        // The size in megabytes at which the API server starts a new log file. No test reaches it, because tests read
+        // only the current file and would miss the requests in older ones.
         arguments.push("--audit-log-maxsize=4096".into());
     }
     Ok(arguments)
 }
 
-/// Returns the arguments of kube-controller-manager. It runs all controllers except those that need real nodes or a
-/// cloud provider. It has no HTTPS port, because nobody connects to it.
+/// Returns the arguments of kube-controller-manager. kube-controller-manager runs all controllers except the ones that
+/// need real nodes or a cloud provider. It opens no HTTPS port, because no program connects to it.
 fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-controller-manager")),
@@ -134,8 +135,8 @@ fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     arguments
 }
 
-/// Returns the arguments of kube-scheduler. It emulates the same version as the API server, because an older API server
-/// does not have all kinds that a newer scheduler watches (such as `ResourceClaim`s).
+/// Returns the arguments of kube-scheduler. kube-scheduler emulates the same version as the API server, because an
+/// older API server does not have all kinds that a newer scheduler watches (such as `ResourceClaim`s).
 fn scheduler(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-scheduler")),

@@ -1,4 +1,4 @@
-//! A short digest that identifies the content of files or settings.
+//! Computes short digests that identify the content of files or settings.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! The errors of a local control plane. Each message says what the user can do.
+//! The errors of a local control plane. Each message that a user can act on says what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ pub enum Error {
     /// A file or folder could not be read, written, created or removed.
     #[error("cannot {action} {}: {reason}", path.display())]
     File {
-        /// What was done with the file, as a verb such as `read` or `write`.
+        /// The operation that failed, as a verb such as `read` or `write`.
         action: &'static str,
-        /// The path of the file or folder.
+        /// The path of the file or folder for which the operation failed.
         path: PathBuf,
         /// The operating system's reason for the failure.
         reason: std::io::Error,
@@ -19,7 +19,7 @@ pub enum Error {
     /// A file of the cluster cannot be parsed, for example because another version of this crate wrote it.
     #[error("{} was not written by this version of `cluster`: {reason}; run `cluster down` on its folder and start anew", path.display())]
     Malformed {
-        /// The path of the file.
+        /// The path of the file that cannot be parsed.
         path: PathBuf,
         /// Why the file cannot be parsed.
         reason: String,
@@ -31,23 +31,23 @@ pub enum Error {
     Go {
         /// The name of the first program that must be built.
         program: String,
-        /// Why Go cannot be used, such as its version.
+        /// Why Go cannot be used, for example because its version is too old.
         reason: String,
-        /// The oldest Go version that `go.mod` allows.
+        /// The oldest Go version with which the program can be built, from its `go.mod`.
         needed: String,
     },
-    /// Python is missing, too old, or lacks its venv module.
+    /// Python is missing or too old, or its venv module is missing.
     #[error(
         "cannot create the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
     )]
     Python {
-        /// Why Python cannot be used, such as its version.
+        /// Why Python cannot be used, for example because its version is too old.
         reason: String,
     },
-    /// `go build` failed, or an installation of Python packages.
+    /// `go build` or the installation of Python packages failed.
     #[error("building {program} failed: {reason}\n{tail}")]
     Build {
-        /// The name of the program or environment that was built.
+        /// The name of the program or Python environment that could not be built.
         program: String,
         /// Why the build failed, such as its exit status.
         reason: String,
@@ -59,7 +59,7 @@ pub enum Error {
     Boot {
         /// The program that did not start, or the step of the start that failed.
         component: String,
-        /// The presumed reason of the failure.
+        /// Why the program did not start, as far as the supervisor knows.
         reason: String,
         /// The last lines of the program's log; empty if it has none.
         tail: String,
@@ -74,22 +74,22 @@ pub enum Error {
         /// The last port of the range in which every port is taken.
         last: u16,
     },
-    /// The caller named a folder for a new cluster that contains other files.
+    /// The folder for a new cluster contains files that belong to no cluster.
     #[error("{} is neither empty nor the folder of a cluster, so it was not changed: name another folder", path.display())]
     Foreign {
-        /// The path of the folder.
+        /// The path of the folder with the other files.
         path: PathBuf,
     },
     /// No cluster is running in the folder.
     #[error("no cluster runs in {}: start one with `cluster up {}`", path.display(), path.display())]
     NotRunning {
-        /// The path of the folder.
+        /// The path of the folder in which no cluster is running.
         path: PathBuf,
     },
     /// The supervisor refused a request or did not respond.
     #[error("the cluster's supervisor failed: {reason}")]
     Supervisor {
-        /// The supervisor's response, or why there is none.
+        /// The supervisor's error message, or why the supervisor did not respond.
         reason: String,
     },
     /// The operation is refused, because this crate did not start the cluster.
@@ -101,7 +101,7 @@ pub enum Error {
     /// The caller needs a program that the options did not request.
     #[error("the cluster has no {program}, because its options do not request it: add it to `programs`")]
     NotAskedFor {
-        /// The name of the program.
+        /// The name of the program that the caller needs.
         program: String,
     },
     /// A certificate could not be created.
@@ -117,27 +117,28 @@ pub enum Error {
     Api {
         /// The operation, such as `writing the fault rule sync`.
         action: String,
-        /// The message of the API server, or of the connection to it.
+        /// The error message of the API server, or the error of the connection to the API server.
         reason: String,
     },
 }
 
 impl Error {
-    /// Returns a function that wraps an error of the operating system. `action` is a verb, such as `read`.
+    /// Returns a function that turns an error of the operating system into an [`Error::File`]. `action` is a verb, such
+    /// as `read`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |reason| Self::File { action, path, reason }
     }
 
-    /// Returns a function that wraps an error of the kube client. `action` names the operation, such as `creating a
-    /// node`.
+    /// Returns a function that turns an error of the kube client into an [`Error::Api`]. `action` names the operation,
+    /// such as `creating a node`.
     pub(crate) fn api(action: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let action = action.into();
         move |error| Self::Api { action, reason: api_message(&error) }
     }
 }
 
-/// Returns the message of the API server alone; the text of `kube::Error` would add debug output.
+/// Returns the message of the API server if it sent one, without the debug output that the text of `kube::Error` adds.
 pub(crate) fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

@@ -10,7 +10,8 @@ use crate::Error;
 use crate::waits::PREFIX;
 use crate::waits::rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE, Rule, digest};
 
-/// Sets the rule with this name, or removes it if `rule` is `None`. Waits until new pods follow the change.
+/// Stores the fault rule with this name, or removes it if `rule` is `None`. Waits until the supervisor applies the
+/// change to new pods.
 pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Result<(), Error> {
     let failed = |reason: String| Error::Api { action: format!("writing the fault rule {name}"), reason };
     let text = rule.map(serde_saphyr::to_string).transpose().map_err(|error| failed(error.to_string()))?;
@@ -30,7 +31,7 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     acknowledged.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Returns the condition to wait for: the supervisor has read the current rules in the ConfigMap.
+/// Returns the condition for [`await_condition`] that the supervisor has read the current rules in the ConfigMap.
 fn are_in_effect() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));

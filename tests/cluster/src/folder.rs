@@ -1,4 +1,4 @@
-//! The folder of a cluster, which contains all of its files.
+//! The folder that contains all files of a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::Error;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Returns the folder for a path; creates nothing.
+    /// Returns the cluster folder with this path. Creates no files.
     ///
     /// # Errors
     /// If the working directory is unknown.
@@ -17,24 +17,24 @@ impl Folder {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }
 
-    /// Returns the path of the folder.
+    /// Returns the absolute path of the cluster's folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the file with the cluster's settings. It is written before any program starts; a folder that contains it
-    /// belongs to a cluster.
+    /// Returns the path of the file with the cluster's settings. The file is written before any program starts, so
+    /// every folder of a cluster contains it.
     pub fn spec(&self) -> PathBuf {
         self.0.join("cluster.json")
     }
 
-    /// Returns the file with the ports of the cluster, and the ID and start time of each running process.
+    /// Returns the path of the file with the ports of the cluster, and the ID and start time of each running process.
     pub fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
 
-    /// Returns the supervisor's socket. Clients connect through `/proc/PID/cwd`, because the path of a socket may have
-    /// at most 107 bytes.
+    /// Returns the path of the supervisor's socket. Clients connect through `/proc/PID/cwd`, because the path of a
+    /// socket may have at most 107 bytes.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
@@ -44,7 +44,7 @@ impl Folder {
         self.0.join("kubeconfig")
     }
 
-    /// Returns the path of a component's kubeconfig.
+    /// Returns the path of the kubeconfig with which a component connects to the API server.
     pub fn kubeconfig_of(&self, component: &str) -> PathBuf {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
@@ -64,7 +64,7 @@ impl Folder {
         self.0.join("audit.log")
     }
 
-    /// Returns the path of the API server's audit policy.
+    /// Returns the path of the file with the API server's audit policy.
     pub fn audit_policy(&self) -> PathBuf {
         self.0.join("audit-policy.yaml")
     }
@@ -74,7 +74,7 @@ impl Folder {
         self.0.join("stages.yaml")
     }
 
-    /// Returns etcd's data folder.
+    /// Returns the path of the folder in which etcd stores its data.
     pub fn etcd(&self) -> PathBuf {
         self.0.join("etcd")
     }
@@ -100,7 +100,7 @@ impl Folder {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
-        // The folders contain keys and tokens, and etcd warns if other users may read its data.
+        // Only the owner may read folders with keys and tokens. etcd warns if other users may read its data folder.
         for part in [self.0.clone(), self.etcd(), self.0.join("pki"), self.identities()] {
             private(&part)?;
         }
@@ -143,7 +143,7 @@ pub(crate) fn write_private(path: &Path, contents: impl AsRef<[u8]>) -> Result<(
     file.and_then(|mut file| file.write_all(contents.as_ref())).map_err(Error::file("write", path))
 }
 
-/// Returns the last `lines` lines of a file for error messages; empty if it cannot be read.
+/// Returns the last `lines` lines of a file for error messages. The result is empty if the file cannot be read.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

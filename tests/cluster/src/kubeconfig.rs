@@ -17,8 +17,8 @@ use crate::ports::Ports;
 /// The lifetime of a service account's token in seconds: a week, longer than any demo.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 
-/// Writes the kubeconfig of the user of a client certificate. `certificate` is the name of its file without `.crt`. The
-/// kubeconfig is JSON, which is valid YAML.
+/// Writes the kubeconfig of a user with a client certificate. `certificate` is the name of the certificate's file
+/// without `.crt`. The kubeconfig is JSON, which is valid YAML.
 pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &str) -> Result<(), Error> {
     let cluster = json!({
         "server": format!("https://127.0.0.1:{}", ports.apiserver),
@@ -51,7 +51,7 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     status.and_then(|status| status.token).ok_or_else(missing)
 }
 
-/// Writes a kubeconfig to `path`: the API server of the kubeconfig `base`, with the token in `token_file`.
+/// Writes a kubeconfig to `path` that uses the same API server as the kubeconfig `base` and the token in `token_file`.
 pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
     let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
     let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;

@@ -1,8 +1,8 @@
 //! The HTTPS endpoint of kubelets from which the API server reads the logs of pods. One endpoint serves all nodes.
 //!
-//! The log of a container is the annotation `kwok.osdpl.dev/log` of its pod, or a default line if there is none. The
-//! log of the container `init` of a waiting pod lists the pod's pending dependencies, as kubernetes-entrypoint prints
-//! them.
+//! The log of a container is the value of the pod's annotation `kwok.osdpl.dev/log`, or a default line if the pod has
+//! no such annotation. The log of the container `init` of a waiting pod lists the pod's pending dependencies, as
+//! kubernetes-entrypoint prints them.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::waits::PREFIX;
 
-/// Serves logs on this port until the process exits.
+/// Serves the logs of all pods over HTTPS on this port until the process exits.
 pub(crate) async fn serve(folder: &Folder, port: u16, client: Client) -> Result<(), Error> {
     let path = folder.pki("kubelet.crt");
     let inner = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(Error::file("listen for", &path))?;
@@ -43,7 +43,7 @@ fn acceptor(folder: &Folder) -> Result<TlsAcceptor, Error> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| failed(error.to_string()))?)))
 }
 
-/// Accepts connections on the endpoint's port and does their TLS handshakes for the HTTP server.
+/// Accepts TLS connections for the HTTP server of the endpoint.
 struct Listener {
     inner: TcpListener,
     acceptor: TlsAcceptor,
@@ -55,7 +55,7 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            // If the client does not use TLS, ignore its connection and wait for the next one.
+            // Ignore a connection whose TLS handshake fails, and wait for the next connection.
             if let Ok((stream, address)) = self.inner.accept().await
                 && let Ok(stream) = self.acceptor.accept(stream).await
             {
@@ -69,7 +69,8 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// The options of a log request (`PodLogOptions`) that the endpoint supports. A request with `follow` ends at once.
+/// The options of a log request (`PodLogOptions`) that the endpoint supports. The endpoint ignores `follow`: the
+/// response ends after the current log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogOptions {
@@ -125,8 +126,8 @@ fn text(pod: &Pod, container: &str) -> String {
     }
 }
 
-/// Returns the last `tail_lines` lines of a log, and of these the first `limit_bytes` bytes. A kubelet applies the
-/// limits in this order, too.
+/// Returns the first `limit_bytes` bytes of the last `tail_lines` lines of a log. A kubelet applies the two limits in
+/// the same order.
 fn cut(text: &str, options: &LogOptions) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let kept = lines.len().min(options.tail_lines.unwrap_or(usize::MAX));

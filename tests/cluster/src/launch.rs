@@ -13,7 +13,7 @@ use crate::folder::{Folder, tail};
 use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
-/// The timeout for the supervisor, and for each program, to exit.
+/// The time that the supervisor, and then each program, has to exit before [`end`] stops waiting.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A supervisor that stops when this value is dropped.
@@ -21,8 +21,7 @@ pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing the pipe stops the supervisor. The supervisor exits after its programs, so this waits until all of
-        // them have exited.
+        // Closing the pipe stops the supervisor, which exits only after all of its programs.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -58,7 +57,8 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     }
 }
 
-/// Stops the cluster of a folder, if it is running, and removes the folder's files. Returns whether it was running.
+/// Stops the cluster of a folder, if it is running, and removes the folder's files. Returns whether the cluster was
+/// running.
 pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     let state = match State::read(folder) {
         Err(Error::NotRunning { .. }) => None,
@@ -70,7 +70,7 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
         if !state.supervisor.wait_until_gone(TIMEOUT) {
             state.supervisor.signal(Signal::KILL);
         }
-        // Make sure that every program has exited, also if the supervisor did not end by itself.
+        // Make sure that every program has exited, even if the supervisor had to be killed.
         for process in state.components.values() {
             process.signal_group(Signal::KILL);
             process.wait_until_gone(TIMEOUT);
@@ -80,11 +80,12 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// Returns the path of the program `cluster`: this program, or one that is built next to the running test.
+/// Returns the path of the program `cluster`: of this program itself or, in a test, of the program that this function
+/// builds into the test's target folder.
 ///
 /// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. If the
-/// program is up to date, this takes a fraction of a second. It also makes sure that the supervisor is not older than
-/// this library.
+/// program is up to date, `cargo build` takes a fraction of a second. The build also makes sure that the supervisor is
+/// not older than this library.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {

@@ -49,7 +49,7 @@ enum Command {
     },
     /// Find or build programs, and print the path of each.
     Programs {
-        /// The programs to find or build; by default those of the control plane.
+        /// The programs to find or build; by default the programs of the control plane and kubectl.
         names: Vec<Program>,
     },
     /// Find or create the Python environment for testing the catalogue's programs, and print the path of its
@@ -61,10 +61,10 @@ enum Command {
         folder: PathBuf,
         /// What to do with the program.
         action: Action,
-        /// The program of the control plane.
+        /// The program of the control plane on which to act.
         component: Component,
     },
-    /// Run a cluster in this process until standard input is closed or a signal arrives.
+    /// Run a cluster under this process, its supervisor, until the caller closes standard input or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
     /// Replace this process by a program that the kernel kills when its parent exits.
@@ -81,7 +81,8 @@ enum Command {
 struct Up {
     /// The folder of the cluster; created if it does not exist.
     folder: PathBuf,
-    /// A program to provide in addition to those of the control plane.
+    /// Provide this program, too, such as `helm4`; can be repeated. The programs of the control plane and kubectl are
+    /// always provided.
     #[arg(long = "with", value_name = "PROGRAM")]
     programs: Vec<Program>,
     /// The number of simulated nodes. Each has the labels of every OpenStack role.
@@ -90,10 +91,10 @@ struct Up {
     /// Write an audit log of every mutating request.
     #[arg(long)]
     audit: bool,
-    /// Write reads of Secrets into the audit log, too.
+    /// Also record reads of Secrets in the audit log.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
-    /// Use the cluster of this kubeconfig instead of starting one; `down` does not change it.
+    /// Use the cluster of this kubeconfig instead of starting one; `cluster down` does not change that cluster.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
     /// The Kubernetes minor version that the control plane emulates, such as 1.34.

@@ -35,7 +35,7 @@ impl Node {
     }
 }
 
-/// What the API server writes into its audit log, in addition to every mutating request.
+/// What the API server writes into its audit log besides every mutating request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     /// Whether the log includes reads of Secrets (`get`, `list`, `watch`).
@@ -45,7 +45,7 @@ pub struct Audit {
 /// The settings of a control plane. The default has three nodes and no audit log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder of the cluster's files. The default is a temporary one, which is removed with the cluster.
+    /// The folder of the cluster's files. The default is a temporary folder, which is removed when the cluster stops.
     pub folder: Option<PathBuf>,
     /// Programs in addition to those of the control plane, such as [`Program::Helm4`].
     pub programs: Vec<Program>,
@@ -53,9 +53,10 @@ pub struct Options {
     pub nodes: Vec<Node>,
     /// What the audit log contains; `None` means no audit log.
     pub audit: Option<Audit>,
-    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. The default is its own version.
+    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. By default, the API server
+    /// emulates no other version.
     pub emulated_version: Option<String>,
-    /// The kubeconfig of a cluster to use instead of starting one.
+    /// The kubeconfig of an existing cluster that the caller wants to use instead of a new one.
     pub existing: Option<PathBuf>,
 }
 
@@ -73,22 +74,22 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Adds programs to those that the cluster provides.
+    /// Makes the cluster provide these programs, too, such as [`Program::Helm4`].
     #[must_use]
     pub fn with_programs(mut self, programs: &[Program]) -> Self {
         self.programs.extend_from_slice(programs);
         self
     }
 
-    /// Makes the API server write an audit log with this content.
+    /// Makes the API server write an audit log of every mutating request and what `audit` requests.
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
         self
     }
 
-    /// Uses the cluster of the environment variable `KUBECONFIG` if it is set. This is never the default, because the
-    /// variable may name an important cluster.
+    /// Uses the cluster of the environment variable `KUBECONFIG` if the variable is set. This is never the default,
+    /// because the variable may name an important cluster.
     #[must_use]
     pub fn or_existing(mut self) -> Self {
         let path = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty());

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// The first port of the searched range. The range is below Linux' ephemeral ports (32768 …). So no outgoing connection
-/// can take a port after this program has found it free and before a component listens on it.
+/// The first port of the range in which clusters get their ports. The range is below Linux' ephemeral ports (32768 …).
+/// So no outgoing connection can take a port after [`claim`] has found the port free and before a component listens on
+/// it.
 const FIRST: u16 = 20_000;
-/// The number of blocks of ports in the searched range.
+/// The number of blocks of ports in the range in which clusters get their ports.
 const BLOCKS: u16 = 1_000;
-/// The number of ports in a block: the ports of one cluster.
+/// The number of ports in a block. Each cluster uses one block.
 const PORTS: u16 = 4;
 
 /// The ports of a cluster, all on 127.0.0.1.
@@ -20,15 +21,15 @@ const PORTS: u16 = 4;
 pub struct Ports {
     /// The port of etcd to which the API server connects.
     pub etcd: u16,
-    /// The port of etcd for other members, which etcd opens although there are none.
+    /// The port of etcd for other members, which etcd opens although it has no other members.
     pub etcd_peer: u16,
     /// The HTTPS port of the API server.
     pub apiserver: u16,
-    /// The HTTPS port from which the API server reads the logs of pods, as from a kubelet.
+    /// The HTTPS port of the simulated kubelets, from which the API server reads the logs of pods.
     pub kubelet: u16,
 }
 
-/// The ports of a cluster. While this value exists, a file lock keeps other clusters from using them.
+/// The ports of a cluster. While this value exists, a file lock keeps other clusters from using these ports.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub ports: Ports,
@@ -54,8 +55,9 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Locks the block that begins with this port. Returns an error if another cluster has locked it. Returns `None` if the
-/// file cannot be created, because the folder belongs to another user; then the caller can only check the ports.
+/// Locks the block that begins with this port. Returns an error if another cluster has locked the block. Returns `None`
+/// if the lock file cannot be created, because its folder belongs to another user: then the caller checks only whether
+/// the ports are free.
 fn lock(first: u16) -> Result<Option<File>, std::fs::TryLockError> {
     let folder = std::env::temp_dir().join("local-control-plane-ports");
     if std::fs::create_dir_all(&folder).is_err() {

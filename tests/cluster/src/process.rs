@@ -7,17 +7,18 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-/// A process: its ID and start time. No two processes have both in common until the machine restarts.
+/// A process, identified by its ID and start time. Two processes never have the same ID and the same start time until
+/// the machine restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The process ID; also the ID of its process group, since every program leads its own.
+    /// The process ID. It is also the ID of the process group, because every program leads a group of its own.
     pub pid: i32,
     /// The start time in clock ticks since boot, field 22 of `/proc/PID/stat`.
     pub started: u64,
 }
 
 impl Process {
-    /// Returns the running process with this ID, or `None` if it has exited.
+    /// Returns the running process with this ID, or `None` if no such process is running.
     pub fn find(pid: u32) -> Option<Self> {
         let pid = i32::try_from(pid).ok()?;
         Some(Self { pid, started: started(pid)? })
@@ -36,14 +37,15 @@ impl Process {
         }
     }
 
-    /// Sends a signal only to the process itself, unless it has exited.
+    /// Sends a signal to the process, but not to its group, unless the process has exited.
     pub fn signal(&self, signal: Signal) {
         if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Waits until the process has exited, which need not be a child of this one. Returns `false` after the timeout.
+    /// Waits until the process has exited, and returns `false` if it is still running after `timeout`. The process need
+    /// not be a child of the caller.
     pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
         // Open the handle before the check of the start time: if the check finds the process alive, the handle refers
@@ -69,7 +71,7 @@ fn started(pid: i32) -> Option<u64> {
 }
 
 /// Returns the start time in a line of `/proc/PID/stat`, or `None` for a zombie. The command in parentheses may contain
-/// any character, so fields are counted from its end.
+/// any character, so this function counts fields from the closing parenthesis.
 fn start_time(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     if matches!(fields.first(), Some(&("Z" | "X"))) {

@@ -110,7 +110,8 @@ impl Programs {
 }
 
 impl Programs {
-    /// Creates links to kubectl and helm in the folder's `bin`. `helm` is helm 4 if both versions are requested.
+    /// Creates links to kubectl and helm in the folder's `bin`. The link `helm` leads to helm 4 if the caller requested
+    /// both versions.
     pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
         let has_helm4 = self.0.contains_key(&Program::Helm4);
         for (program, path) in self.iter() {
@@ -123,7 +124,7 @@ impl Programs {
             };
             for name in names {
                 let link = folder.bin().join(name);
-                // Remove the link of an earlier call, which may point to another version.
+                // Remove the link of an earlier call, which may lead to another version of the program.
                 let _ = std::fs::remove_file(&link);
                 std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
             }

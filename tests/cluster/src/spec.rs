@@ -1,4 +1,5 @@
-//! Two files in a cluster's folder: its settings (`cluster.json`), and its running processes (`state.json`).
+//! Reads and writes two files in a cluster's folder: `cluster.json` with the cluster's settings, and `state.json` with
+//! the cluster's running processes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::{Error, Programs};
 
-/// The settings of a cluster. The process that starts the supervisor writes them.
+/// The settings of a cluster. The process that starts the supervisor writes these settings into `cluster.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub programs: Programs,
@@ -24,12 +25,12 @@ pub(crate) struct Spec {
     pub attached: bool,
     /// Whether the supervisor removes the folder when it stops.
     pub temporary: bool,
-    /// The kubeconfig of an existing cluster that is used instead of starting one. Then there is no supervisor and no
-    /// `state.json`.
+    /// The kubeconfig of an existing cluster to use instead of starting one. Then the folder has no `state.json`,
+    /// because no supervisor runs.
     pub existing: Option<PathBuf>,
 }
 
-/// The running processes of a cluster. The supervisor writes them.
+/// The running processes of a cluster. The supervisor writes this state into `state.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub supervisor: Process,
@@ -61,7 +62,7 @@ impl State {
         std::fs::rename(&new, folder.state()).map_err(Error::file("write", &folder.state()))
     }
 
-    /// Reads the state of a cluster. Returns an error if its supervisor is not running.
+    /// Reads the state of a cluster. Returns an error if the cluster's supervisor is not running.
     pub fn of_running(folder: &Folder) -> Result<Self, Error> {
         let state = Self::read(folder)?;
         if state.supervisor.is_alive() { Ok(state) } else { Err(Error::NotRunning { path: folder.path().into() }) }

@@ -1,8 +1,8 @@
 //! Writes kwok's configuration, which defines how simulated kubelets behave, from the files in `stages/`.
 //!
-//! kwok's configuration is a list of Stages, which cannot share texts. So the jq expression and the status that several
-//! stages of pods need are in files of their own (`pod.jq`, `pod-status.tpl`). In `pod.yaml`, placeholders such as
-//! `$POD_STATUS` stand for them.
+//! kwok's configuration is a list of Stages, which cannot share texts. So texts that several stages need are in files
+//! of their own, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`, such as
+//! `$POD_STATUS`, by the content of these files.
 
 use crate::Error;
 use crate::folder::Folder;
@@ -11,16 +11,16 @@ use crate::ports::Ports;
 const STAGES: [&str; 3] =
     [include_str!("../stages/node.yaml"), include_str!("../stages/pod.yaml"), include_str!("../stages/service.yaml")];
 
-/// Placeholders that are a line of their own, each with the content of its file. The content replaces the line and gets
-/// the line's indentation.
+/// Placeholders that are a line of their own, each with the text that replaces the line. The text gets the indentation
+/// of the line.
 const TEMPLATES: [(&str, &str); 3] = [
     ("$POD_DEFAULTS", include_str!("../stages/pod-defaults.tpl")),
     ("$POD_STATUS", include_str!("../stages/pod-status.tpl")),
     ("$NODE_STATUS", include_str!("../stages/node-status.tpl")),
 ];
 
-/// Placeholders inside a line: each with a jq file and the function of this file to call. A quoted jq program replaces
-/// the placeholder.
+/// Placeholders inside a line, each with a file of jq functions and the function to call. [`query`] makes the jq
+/// program that replaces the placeholder.
 const QUERIES: [(&str, &str, &str); 3] = [
     ("$POD_ACTION", include_str!("../stages/pod.jq"), "action"),
     ("$POD_DELAY", include_str!("../stages/pod.jq"), "delay"),
@@ -56,7 +56,8 @@ fn template(line: &str) -> Vec<String> {
     }
 }
 
-/// Returns a jq program that calls `function`, as one line in JSON quotes, which is also valid YAML.
+/// Returns the jq program that defines the functions in `program` and calls `function`. The result is one line, quoted
+/// as a JSON string, which is also valid YAML.
 fn query(program: &str, function: &str) -> String {
     let lines = program.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let joined: Vec<&str> = lines.collect();

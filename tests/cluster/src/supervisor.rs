@@ -1,5 +1,6 @@
-//! The supervisor process of a cluster. It starts the programs and responds to requests on its control socket. It stops
-//! the programs after a signal, or when its caller exits. If the supervisor is killed, the kernel kills the programs.
+//! The supervisor process of a cluster. The supervisor starts the programs, responds to requests on its control socket,
+//! and stops the programs after a signal or when its caller exits. If the supervisor is killed, the kernel kills the
+//! programs.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -25,8 +26,8 @@ mod volumes;
 
 use children::Children;
 
-/// The one message of the supervisor to its caller, as a line of JSON on standard output: whether the cluster has
-/// started.
+/// The only message that the supervisor sends to its caller, as a line of JSON on standard output: whether the cluster
+/// has started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
@@ -36,10 +37,11 @@ pub(crate) enum Report {
     Failed(String),
 }
 
-/// Runs the cluster of a folder until it is stopped. Returns the exit code.
+/// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
-    // ignored: it means that this process already leads a process group, which Ctrl-C does not reach either.
+    // ignored, because it means that this process already leads a separate process group, which Ctrl-C does not reach
+    // either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -73,7 +75,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
 }
 
 fn clean_up(folder: &Folder, spec: &Spec) {
-    // Errors are ignored: a file that cannot be removed usually does not exist.
+    // Errors are ignored: usually, they mean that a file does not exist.
     let _ = std::fs::remove_file(folder.state());
     let _ = std::fs::remove_file(folder.socket());
     if spec.temporary {
@@ -83,7 +85,7 @@ fn clean_up(folder: &Folder, spec: &Spec) {
 }
 
 fn report(report: &Report) {
-    // An error is ignored: it means that the caller has exited.
+    // An error is ignored, because it means that the caller has exited and reads no report.
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 
@@ -105,7 +107,7 @@ impl StopSignal {
             });
         }
         if attached {
-            // Read standard input on a thread of its own, because tokio cannot cancel such a read.
+            // Read standard input on a separate thread, because tokio cannot cancel a read of standard input.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
                 let _ = sender.blocking_send(());
@@ -124,7 +126,7 @@ impl StopSignal {
 }
 
 /// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. The
-/// supervisor starts every program through this function. It returns only on failure.
+/// supervisor starts every program through this function. The function returns only on failure.
 ///
 /// The kernel kills the process when the *thread* that started it exits. The supervisor starts all processes on its
 /// main thread, which lives as long as the supervisor.
@@ -140,7 +142,7 @@ pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error
     std::process::Command::new(program).args(arguments).exec()
 }
 
-/// Opens a log file for appending, and creates it if necessary.
+/// Opens a log file for appending. Creates the file if it does not exist.
 fn log_file(path: &Path) -> Result<File, Error> {
     OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("open", path))
 }

@@ -33,7 +33,8 @@ use world::{Touched, World};
 
 /// The prefix of every annotation and label that controls simulated pods and nodes.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
-/// The maximum number of concurrent patches of pods. It protects the API server when many pods are released at once.
+/// The maximum number of concurrent patches of pods. The limit protects the API server when the supervisor releases
+/// many pods at once.
 const PATCHES: usize = 32;
 /// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
 /// unavailable or busy, and no event reports its recovery.
@@ -71,13 +72,13 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes the results of evaluations into the annotations of pods, and each result only once.
+/// Writes the control annotations that [`evaluate`] computes into pods, and sends each result only once.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<String>,
-    /// The last patch of each object, by uid. Until the watch reports a patch, evaluations return the same result
-    /// again; the comparison with this patch avoids a second request.
+    /// The last patch of each object, by uid. Until the watch reports the patched object, evaluations return the same
+    /// result again; the comparison with the last patch avoids a second request.
     sent: HashMap<String, Value>,
 }
 

@@ -1,4 +1,5 @@
-//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of them.
+//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of these
+//! objects.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::manual_install::ManualRelease;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// The content of Secrets and `ConfigMap`s: the text of each key, by `NAMESPACE/NAME KEY`.
+/// The texts in Secrets and `ConfigMap`s. The key of the map is `NAMESPACE/NAME KEY`.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {
@@ -30,8 +31,8 @@ impl World {
         assert_eq!(adopted.collect::<BTreeMap<_, BTreeMap<_, _>>>(), expected);
     }
 
-    /// Returns the content of the Secrets and ConfigMaps of charts: all in the test's namespaces except for helm's
-    /// records and the objects of osdpl.
+    /// Returns the texts in all Secrets and ConfigMaps of the test's namespaces, except for helm's records and the
+    /// objects of osdpl.
     pub async fn texts(&self) -> Texts {
         let secrets = Api::<Secret>::all(self.client.clone()).list(&ListParams::default().labels("owner!=helm")).await;
         let maps = Api::<ConfigMap>::all(self.client.clone()).list(&ListParams::default()).await;

@@ -10,7 +10,7 @@ use crate::operator::Operator;
 use crate::world::World;
 
 impl World {
-    /// Detaches memcached first and then all other releases, and upgrades a detached release with plain helm each time.
+    /// Detaches memcached and later all other releases. After each step, upgrades a detached release with plain helm.
     pub async fn detach_one_then_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (memcached, keystone) = (one("memcached"), one("keystone"));
@@ -42,7 +42,8 @@ impl World {
     async fn detach_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let helm_list = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, helm_list());
-        // Stop the operator: it would delete the resource before `osdpl plan` can print the plan of the deletion.
+        // Stop the operator. Otherwise it would finish the deletion before `osdpl plan` can print the plan of the
+        // deletion.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

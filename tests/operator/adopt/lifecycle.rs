@@ -1,4 +1,5 @@
-//! osdpl adopts a cloud that a user installed with plain helm, upgrades two of its releases, and detaches it again.
+//! osdpl adopts a cloud that a user installed with plain helm, upgrades two releases of the cloud, and detaches the
+//! cloud again.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +19,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs `osdpl adopt` for the manually installed cloud and returns the file with the resource that it wrote.
+    /// Runs `osdpl adopt` for the manually installed cloud, and returns the path of the file into which the command
+    /// wrote the resource.
     fn describe(&self, options: &InstallOptions, cloud: &[ManualRelease]) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
         let (path, charts) = (file.display().to_string(), options.charts.display().to_string());
@@ -105,7 +107,7 @@ impl World {
         assert_eq!(
             (values, self.merged_values(mariadb)),
             (identity, database),
-            "the upgrade changes the values that the spec sets, and no others"
+            "the upgrade changes only the values that the spec sets"
         );
         let lines = changed_lines(&texts, &self.texts().await);
         let expected = [
@@ -130,10 +132,10 @@ impl World {
         let now = self.pods().await;
         let others: Vec<_> =
             pods.symmetric_difference(&now).filter(|(name, _)| !is_of(name, &["keystone", "mariadb"])).collect();
-        assert_eq!(others, Vec::<&(String, String)>::new(), "pods of other releases are not restarted");
+        assert_eq!(others, Vec::<&(String, String)>::new(), "the upgrades replace no pods of other releases");
         assert!(
             pods.iter().any(|pod| is_of(&pod.0, &["keystone"]) && !now.contains(pod)),
-            "keystone restarts with the new keystone.conf"
+            "the upgrade replaces keystone's pods, so that they read the new keystone.conf"
         );
     }
 }

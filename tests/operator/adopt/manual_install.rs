@@ -36,7 +36,7 @@ impl ManualRelease {
         self.chart.as_ref().unwrap_or(&self.name)
     }
 
-    /// Returns every password in the values, with its location.
+    /// Returns every password in the release's values, with the path of its key.
     pub fn passwords(&self) -> Vec<(ValuePath, &Value)> {
         leaves(&self.values)
             .into_iter()
@@ -81,7 +81,7 @@ impl World {
         all
     }
 
-    /// Runs `helm install` for all releases at once. Their pods wait for each other as upstream's charts define.
+    /// Runs `helm install` for all releases concurrently, because pods of one release wait for pods of other releases.
     pub async fn install_manually(&self, options: &InstallOptions, cloud: &[ManualRelease]) {
         let metadata = json!({"name": format!("{}{SECOND_NAMESPACE}", self.namespace), "labels": {TEST_LABEL: "true"}});
         let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
@@ -132,7 +132,7 @@ impl World {
         assert!(output.status.success(), "{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns the values that the templates of the newest revision got: the release's values merged over the chart's
+    /// Returns the values with which helm rendered the newest revision: the release's values merged over the chart's
     /// defaults, without nulls and empty maps.
     pub fn merged_values(&self, one: &ManualRelease) -> Values {
         let output =
@@ -144,7 +144,7 @@ impl World {
     }
 }
 
-/// Removes nulls and empty maps, also maps that contain only nulls: templates treat all of them as missing.
+/// Removes nulls, empty maps, and maps that contain only nulls, because templates treat all of these as missing.
 fn remove_nulls(values: &mut Values) {
     values.values_mut().filter_map(Value::as_object_mut).for_each(remove_nulls);
     values.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));

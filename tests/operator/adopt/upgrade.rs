@@ -1,4 +1,5 @@
-//! `osdpl adopt` shows which objects the upgrade of an adopted release changes; the upgrade then does exactly this.
+//! `osdpl adopt` shows which objects the upgrade of an adopted release changes; the upgrade then changes exactly these
+//! objects.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +13,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns the path of a changed copy of the chart memcached: its pods have another termination grace period, and
-    /// it contains one more object, the `ConfigMap` notes.
+    /// Returns the path of a changed copy of the chart memcached: the pods have another termination grace period, and
+    /// the chart has one more object, the `ConfigMap` notes.
     fn changed_memcached(&self) -> PathBuf {
         let folder = self.folder.path().join("changed/memcached");
         std::fs::create_dir(self.folder.path().join("changed")).unwrap();

@@ -15,7 +15,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::pool::SYSTEM;
 use crate::world::{World, run_test};
 
-/// The services that become ready without a webhook: each with the release of its controller.
+/// The services that become ready although webhooks do not respond, each with its release.
 pub(super) const INSTALLABLE: [(&str, &str); 7] = [
     ("cert_manager", "cert-manager"),
     ("external_secrets", "external-secrets"),
@@ -26,7 +26,7 @@ pub(super) const INSTALLABLE: [(&str, &str); 7] = [
     ("valkey_operator", "valkey-operator"),
 ];
 
-/// The services that cannot become ready on simulated nodes: each with the reason.
+/// The services that cannot become ready on simulated nodes, each with the reason.
 pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
     (
         "cortex",
@@ -35,8 +35,8 @@ pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
     ("labels_injector", "the service needs certificates from cert-manager, whose webhook does not respond here"),
 ];
 
-/// The Secrets that mariadb-operator's certificate controller creates and its webhook's pod mounts: namespace and
-/// names.
+/// The namespace and names of the Secrets that the pod of mariadb-operator's webhook mounts. mariadb-operator's
+/// certificate controller would create these Secrets.
 const CERTIFICATES: (&str, [&str; 2]) =
     ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
 
@@ -58,7 +58,8 @@ impl World {
         }
     }
 
-    /// Creates the Secrets that mariadb-operator's certificate controller would create; simulated pods run no programs.
+    /// Creates the given Secrets instead of mariadb-operator's certificate controller, which does not run because
+    /// simulated pods run no programs.
     async fn create_certificates(&self, (namespace, names): (&str, [&str; 2])) {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         for name in names {
@@ -67,7 +68,8 @@ impl World {
         }
     }
 
-    /// Upgrades the operator's own chart so that it grants the rights that these services need (`rbac.services`).
+    /// Upgrades the release of osdpl's own chart so that the operator gets the rights that these services need
+    /// (`rbac.services`).
     pub(super) fn grant_rights(&self, services: &[&str]) {
         let cluster = self.cluster();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
@@ -99,7 +101,11 @@ fn installs_charts_of_other_projects() {
         world.check_single_revision(&status);
         for application in core.into_iter().chain(INSTALLABLE.map(|(_, release)| release)) {
             let has_components = status.health.get(application).is_some_and(|components| !components.is_empty());
-            assert!(has_components, "the status has no component of {application}, only of {:?}", status.health.keys());
+            assert!(
+                has_components,
+                "the status must list a component of {application}, but lists only {:?}",
+                status.health.keys()
+            );
         }
         assert!(operator.stop().await.success());
         world.grant_rights(&[]);

@@ -13,7 +13,7 @@ use osdpl_lint::Input;
 use super::other_projects::{INSTALLABLE, NOT_INSTALLABLE};
 use super::{CLOUDS, CloudSettings, shipped};
 
-/// The services of upstream's charts that no test cloud contains: each with the reason.
+/// The services of upstream's charts that no test cloud contains, each with the reason.
 const EXCLUDED: [(&str, &str); 6] = [
     ("ceph_adapter_rook", "the service would write the same Secrets and ConfigMaps for Ceph clients as the operator"),
     ("ceph_client", "the service would run a second Ceph in the cloud"),
@@ -35,8 +35,8 @@ pub(super) fn is_excluded(catalog: &Catalog, service: &str) -> bool {
     EXCLUDED.iter().any(|(name, _)| *name == service) || is_foreign_project(catalog, service)
 }
 
-/// Returns the given services that need additional rights: the operator's chart contains them in `rbac/`, but grants
-/// them only on request.
+/// Returns those of the given services for which the operator needs additional rights. osdpl's chart contains the
+/// rights in `rbac/`, but grants them only if its value `rbac.services` names the service.
 pub(super) fn granted(services: &BTreeSet<String>) -> Vec<String> {
     let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl/rbac");
     services.iter().filter(|service| rights.join(format!("{service}.yaml")).is_file()).cloned().collect()
@@ -75,7 +75,7 @@ fn every_service_is_included_or_excluded_with_a_reason() {
     let known = |name: &&str| catalog.services.contains_key(*name);
     assert!(
         EXCLUDED.iter().map(|(name, _)| name).chain(&other_projects).all(known),
-        "EXCLUDED, INSTALLABLE or NOT_INSTALLABLE names a service that is not in the catalogue"
+        "EXCLUDED, INSTALLABLE and NOT_INSTALLABLE must name only services of the catalogue"
     );
 }
 

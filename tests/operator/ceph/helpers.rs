@@ -1,5 +1,4 @@
-//! Helpers of the tests with Ceph: they write the Secret that describes an external Ceph, and check where Ceph's keys
-//! are.
+//! Writes the Secret that describes an external Ceph, and checks which objects contain Ceph's keys.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -48,7 +47,7 @@ impl World {
         template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
     }
 
-    /// Returns the release of each helm run after the first `count` runs, sorted.
+    /// Returns the sorted names of the releases for which helm ran after the first `count` helm runs.
     pub fn upgraded_since(&self, count: usize) -> Vec<String> {
         let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
         names.sort();
@@ -59,19 +58,23 @@ impl World {
     pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
         for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
             for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
-                assert!(!format!("{:?}", map.data).contains(key), "ConfigMap {} contains a Ceph key", map.name_any());
+                assert!(
+                    !format!("{:?}", map.data).contains(key),
+                    "ConfigMap {} must not contain a Ceph key",
+                    map.name_any()
+                );
             }
             for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
                 assert!(
                     !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
-                    "pod {} contains a Ceph key",
+                    "pod {} must not contain a Ceph key",
                     pod.name_any()
                 );
             }
             for release in releases {
                 assert!(
                     !self.helm_values(release).to_string().contains(key),
-                    "the values of {release} contain a Ceph key"
+                    "the values of {release} must not contain a Ceph key"
                 );
             }
         }

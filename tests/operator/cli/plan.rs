@@ -12,7 +12,7 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Writes a file with an `OpenStackDeployment` that has this spec, and returns its path.
+    /// Writes an `OpenStackDeployment` with this spec into a file, and returns the path of the file.
     pub fn file(&self, spec: &Value) -> PathBuf {
         let file = self.folder.path().join("change.yaml");
         let object = json!({
@@ -23,8 +23,8 @@ impl World {
         file
     }
 
-    /// Creates an account that may only read these resources and `OpenStackDeployment`s in the test's namespace.
-    /// Returns its kubeconfig.
+    /// Creates a ServiceAccount that may only read these resources and `OpenStackDeployment`s in the test's namespace.
+    /// Returns the path of a kubeconfig with these rights.
     pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});
@@ -58,7 +58,8 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
 pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
-/// Checks that `osdpl plan` and `osdpl why` work with read access only, and name what they could not read.
+/// Checks that `osdpl plan` and `osdpl why` work with read access only, and that each command names what it could not
+/// read.
 async fn check_commands_with_read_access(world: &World, reader: &Path) {
     let ready = world.plan_as(reader, &[]);
     assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");

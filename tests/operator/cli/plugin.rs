@@ -1,4 +1,4 @@
-//! osdpl as a kubectl plugin, and in a shell pipe.
+//! osdpl as a kubectl plugin, its shell completion, and its exit when the reader of its output has closed the pipe.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,8 @@ use crate::cloud::services;
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs kubectl with osdpl in PATH, as the plugin and as the program that completes its arguments.
+    /// Runs kubectl with osdpl in PATH under two names: as the plugin `kubectl osdpl`, and as the program that
+    /// completes the plugin's arguments.
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
         if !folder.exists() {

@@ -1,4 +1,5 @@
-//! osdpl has finished a deletion and removed its finalizer, but the finalizer of another controller keeps the resource.
+//! osdpl has deleted a cloud and removed its own finalizer, but the finalizer of another controller keeps the
+//! OpenStackDeployment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +31,7 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     texts.collect()
 }
 
-/// Returns the number of completed passes: of those whose duration the operator's metrics contain.
+/// Returns the number of completed passes, from the operator's metric of the durations of passes.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
@@ -61,8 +62,8 @@ async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     until_next_pass(before).await;
 }
 
-/// Creates a cloud with a node role, an unmanaged release and a foreign finalizer. The deletion reports in an event
-/// that it retains the unmanaged release.
+/// Creates a cloud with a node role, an unmanaged release and a foreign finalizer. When the cloud is deleted, an event
+/// must report that the operator retains the unmanaged release.
 async fn start_cloud(world: &World, node: &str) {
     let mut spec = services(&["mariadb", "memcached"]);
     spec["nodes"] = json!({"roles": {"gateway": {"names": [node]}}});
@@ -105,9 +106,13 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
             assert!(!operator.metrics().contains(&format!("name=\"{NAME}\"")), "a finalized resource has no metrics");
             assert!(operator.stop().await.success());
             assert_eq!(world.helm_runs().len(), helm_runs, "{:?}", world.helm_runs());
-            assert_eq!(events(world).await, texts, "the passes repeat no event");
+            assert_eq!(events(world).await, texts, "passes after the end of the deletion repeat no event");
             let cloud = world.deployments().get(NAME).await.unwrap();
-            assert_eq!(cloud.resource_version(), version, "the operator does not write the resource");
+            assert_eq!(
+                cloud.resource_version(),
+                version,
+                "the operator does not write the resource after it has removed its finalizer"
+            );
             let is_lease = |resource: &str| resource == "leases";
             let writes = world.writes_since(since);
             assert!(writes.iter().all(|write| is_lease(&write.resource)), "{writes:#?}");

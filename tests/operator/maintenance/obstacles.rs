@@ -1,5 +1,5 @@
-//! What can block a maintenance: instances, quorum, budgets, an unavailable Nova. Also its cancellation, and cordons
-//! and disabled services of other people, which the operator must keep.
+//! What can block a maintenance: instances, quorum, PodDisruptionBudgets, an unavailable Nova. Other tests cancel a
+//! maintenance, and check that the operator keeps cordons and disabled services of other people.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,8 +11,8 @@ use crate::cloud::StatusAccess;
 use crate::fake_apis::Behaviour;
 
 impl World {
-    /// Creates a StatefulSet of three database pods, one on each node of this test, with a budget that allows one
-    /// eviction.
+    /// Creates a StatefulSet of three database pods, one on each node of this test, with a `PodDisruptionBudget` that
+    /// allows one eviction.
     async fn create_database(&self) {
         let labels = json!({"application": "mariadb", "component": "server"});
         let anti_affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -38,7 +38,7 @@ impl World {
         Box::pin(self.until_object("the PodDisruptionBudget allows one eviction", "mariadb-server", allows)).await;
     }
 
-    /// Makes a pod ready or unready, and waits until its Ready condition has changed accordingly.
+    /// Makes a pod ready or unready, and waits until the pod's Ready condition has changed.
     async fn set_ready(&self, pod: &str, ready: bool) {
         let value = if ready { Value::Null } else { "false".into() };
         let patch = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
@@ -232,8 +232,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_message("first", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
-        // A PodDisruptionBudget counts only ready pods. So it does not prevent the eviction of this node's pod once
-        // that pod is unready.
+        // Make the pod on the first node unready: the eviction of an unready pod does not reduce the number of ready
+        // pods, so the PodDisruptionBudget allows it.
         let own = world.member_on(node).await;
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
@@ -241,8 +241,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.maintenance_name("first"))));
 
-        // The second maintenance waits: the operator counts the database pod on the first node as unavailable, because
-        // that node is in maintenance.
+        // The second maintenance waits, because the operator counts the database pod on the first node as unavailable
+        // while that node is in maintenance.
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("second", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_message("second", "would keep 1 of 3 pods ready").await;

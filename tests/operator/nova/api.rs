@@ -23,8 +23,8 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 }
 
 impl State {
-    /// Checks the requested microversion like Nova. An empty text means 2.1; an invalid version gets status 400, a
-    /// version that is too new gets 406.
+    /// Checks the microversion that a request names, as Nova does: without a microversion, Nova uses 2.1. The response
+    /// to an invalid version has status 400, and to a version that is too new, 406.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
@@ -81,7 +81,8 @@ impl State {
         }
     }
 
-    /// Returns the page after the query's `marker`, and the links of the response: one link if there is a next page.
+    /// Returns the page that begins after the `marker` in the URL, and the links of the response, which are empty on
+    /// the last page.
     fn paged<'a>(&self, all: &'a [Value], url: &str) -> (&'a [Value], Value) {
         let marker = query(url, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
         let rest = &all[marker.map_or(0, |at| at + 1)..];
@@ -98,7 +99,7 @@ impl State {
         self.change(verb, path, body)
     }
 
-    /// Executes a change that osdpl requests. Returns the line about it for the log of changes, and the response.
+    /// Executes a change that osdpl requests. Returns the line for the log of changes, and the response.
     pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, ApiResponse) {
         let below = path.trim_start_matches("/v2.1/");
         let id = below.split('/').nth(1).unwrap_or_default();
@@ -163,8 +164,8 @@ impl State {
             "dest_compute": host, "migration_type": "live-migration", "status": "running"}));
     }
 
-    /// Completes the newest migration of an instance. Its host is the one chosen at the start of the migration, or else
-    /// any other host that is enabled and up.
+    /// Completes the newest migration of an instance: moves the instance to the host that was chosen at the start of
+    /// the migration, or else to any other host that is enabled and up. Without such a host, the migration fails.
     pub(super) fn complete_migration(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let is_available = |service: &&Value| {

@@ -34,7 +34,7 @@ impl ApiResponse {
 }
 
 impl ApiRequest<'_> {
-    /// Returns the body as JSON, or null if it is not JSON.
+    /// Returns the body of the request as JSON, or null if the body is not JSON.
     fn json_body(&self) -> Value {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
@@ -143,7 +143,7 @@ impl Cloud {
         ApiResponse::json(200, &json!({ (kind.replace('-', "_")): listed }))
     }
 
-    /// Stores a new object with the fields that OpenStack adds, such as its ID, and returns it.
+    /// Adds the fields that OpenStack sets, such as the ID, to a new object, stores the object and returns it.
     pub fn store(&mut self, kind: &str, mut object: Value) -> Value {
         self.created += 1;
         let id = format!("{:08x}-0000-4000-8000-000000000000", self.created);
@@ -177,7 +177,8 @@ impl Cloud {
         ApiResponse::json(if service == "compute" { 200 } else { 201 }, &json!({ word: created }))
     }
 
-    /// Responds to a change of Glance: creates an image without a file, stores its file, or adds a tag.
+    /// Responds to a request that changes an image in Glance: creates an image without a file, stores the file of an
+    /// image, or adds a tag.
     fn image(&mut self, verb: &str, below: &[&str], fields: Value, file: &[u8]) -> ApiResponse {
         if verb == "POST" {
             let mut fields = fields;

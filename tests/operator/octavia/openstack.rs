@@ -26,7 +26,7 @@ pub struct OpenStack {
     server: JoinHandle<()>,
 }
 
-/// The objects that the fake APIs report, and the changes that the program requested.
+/// The state of the fake OpenStack: the objects that its APIs report, and the changes that the program requested.
 #[derive(Default)]
 pub struct Cloud {
     /// The URL of the server.
@@ -37,9 +37,10 @@ pub struct Cloud {
     pub objects: BTreeMap<String, Vec<Value>>,
     /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// The next change whose line in `writes` would contain this text fails with status 500, once.
+    /// A text that makes one change fail with status 500: the next change whose line in `writes` would contain this
+    /// text.
     pub fails: Option<String>,
-    /// The number of objects created so far. The next object gets an ID that is derived from it.
+    /// The number of objects created so far, from which the ID of the next object is derived.
     pub created: usize,
 }
 
@@ -70,7 +71,7 @@ impl OpenStack {
         self.with(|cloud| cloud.objects.get(kind).cloned().unwrap_or_default())
     }
 
-    /// Adds an object that exists before the program runs, and returns its ID.
+    /// Adds an object to the fake OpenStack before the program runs, and returns the object's ID.
     pub fn add(&self, kind: &str, object: Value) -> String {
         self.with(|cloud| cloud.store(kind, object))["id"].as_str().unwrap().to_owned()
     }

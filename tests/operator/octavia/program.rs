@@ -24,7 +24,7 @@ pub const NAME: &str = "octavia-prerequisites";
 /// The key of the node label that selects nodes for Octavia's pods; its value is the test's namespace.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// The objects of the release octavia in the cluster, and the fake APIs of OpenStack.
+/// What the program needs to run: the objects of the release octavia in the cluster, and fake APIs of OpenStack.
 pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
@@ -42,8 +42,8 @@ pub struct RunResult {
 }
 
 impl<'a> Fixture<'a> {
-    /// Starts the fake APIs and creates the objects of the release. `amphora` returns the feature's settings for
-    /// amphorae; it gets the URL of their image.
+    /// Starts the fake APIs and creates the objects of the release. The function `amphora` gets the URL of the
+    /// amphorae's image, and returns the settings of amphorae for the spec.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
         let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
@@ -63,7 +63,7 @@ impl<'a> Fixture<'a> {
         fixture
     }
 
-    /// Renders the release octavia with the real helm, and creates those of its objects that the program needs.
+    /// Renders the release octavia with the real helm, and creates the rendered objects that the program needs.
     fn apply(&self) {
         let (world, folder) = (self.world, self.world.folder.path());
         let resource = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -83,8 +83,9 @@ impl<'a> Fixture<'a> {
         output(kubectl, &objects.join("\n---\n"));
     }
 
-    /// Returns a rendered object if the program needs it. Adds helm's annotation of the owner, by which the pool of
-    /// control planes deletes it after the test.
+    /// Returns a rendered object if the program needs the object. Adds helm's annotation
+    /// `meta.helm.sh/release-namespace`, because the pool of control planes deletes cluster-scoped objects with this
+    /// annotation after the test.
     fn object(&self, text: &str) -> Option<String> {
         let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
         let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
@@ -95,7 +96,7 @@ impl<'a> Fixture<'a> {
         Some(object.to_string())
     }
 
-    /// Waits until the API server grants the program the rights of the roles that `apply` created.
+    /// Waits until the API server grants the program the rights in the roles that [`Self::apply`] created.
     async fn wait_for_rights(&self) {
         let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
         let namespace = &self.world.namespace;
@@ -137,13 +138,14 @@ impl<'a> Fixture<'a> {
         own.map(|entry| format!("{} {}", entry.verb, entry.name)).collect()
     }
 
-    /// Runs the program like the release's Job, which starts at the install.
+    /// Runs the program with the command and environment of the release's Job, which helm creates at the install.
     pub async fn run(&self) -> RunResult {
         let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
         self.run_pod(&job["spec"]["template"], NAME).await
     }
 
-    /// Runs the program like a Job of the release's CronJob, which runs hourly to handle new nodes.
+    /// Runs the program with the command and environment of the release's CronJob, which runs hourly to handle new
+    /// nodes.
     pub async fn run_cron_job(&self) -> RunResult {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
@@ -162,7 +164,7 @@ impl<'a> Fixture<'a> {
         let output = with_timeout("the program ends", python.kill_on_drop(true).output()).await.unwrap();
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
         for secret in &self.secrets {
-            assert!(!text.contains(secret), "the output contains a password or a key: {text}");
+            assert!(!text.contains(secret), "the output must not contain a password or a key: {text}");
         }
         RunResult { succeeded: output.status.success(), output: text }
     }
@@ -178,14 +180,14 @@ impl<'a> Fixture<'a> {
                 None => variable["value"].as_str().unwrap_or_default(),
                 Some("metadata.namespace") => &self.world.namespace,
                 Some("metadata.labels['batch.kubernetes.io/job-name']") => job,
-                Some(other) => panic!("the test does not know the field {other}: add it to this function"),
+                Some(other) => panic!("the test does not know the pod's field {other}: add it to this function"),
             };
             all.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
         }
         all
     }
 
-    /// Returns the environment variables that the test sets to other values than the pod has: the addresses of the
+    /// Returns the environment variables that have other values in the test than in the Job's pod: the addresses of the
     /// test's servers, paths in the test's folder, and a single attempt without pauses.
     fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
@@ -214,7 +216,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// Runs a command with this input, checks its success, and returns its standard output.
+/// Runs a command with `input` on standard input, checks that the command succeeds, and returns its standard output.
 fn output(mut command: impl std::borrow::BorrowMut<Command>, input: &str) -> String {
     let command = command.borrow_mut().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

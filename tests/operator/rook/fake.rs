@@ -1,4 +1,4 @@
-//! A fake Rook without a controller: tests create Rook's CRDs and Secrets, and set the status of its objects.
+//! A fake Rook without a controller: tests create Rook's CRDs and Secrets, and set the status of Rook's objects.
 
 use std::pin::pin;
 
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
 
-/// The fake Rook of a test, in a namespace of its own.
+/// The fake Rook of a test. Its objects are in a namespace of their own.
 pub struct Rook<'a> {
     world: &'a World,
     pub namespace: String,
 }
 
-/// Returns a CRD of Rook with this schema of the spec. The schema contains the fields that osdpl writes.
+/// Returns a CRD of Rook. `spec` is the schema of the objects' `spec`, with the fields that osdpl writes.
 fn definition(kind: &str, spec: &Value) -> CustomResourceDefinition {
     let plural = format!("{}s", kind.to_lowercase());
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -119,7 +119,7 @@ impl Rook<'_> {
         self.api(kind).patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Sets the status of the `CephCluster` named `main`, and creates the object if it does not exist.
+    /// Sets the status of the `CephCluster` named `main`, and creates the `CephCluster` if it does not exist.
     pub async fn set_cluster_state(&self, phase: &str, health: &str, fsid: &str) {
         let object =
             json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "metadata": {"name": "main"}, "spec": {}});
@@ -131,7 +131,7 @@ impl Rook<'_> {
         api.patch_status("main", &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Creates a `CephObjectStore` as an administrator does, with two fields that osdpl must not change.
+    /// Creates a `CephObjectStore` as an administrator does. osdpl must not change the two fields of its spec.
     pub async fn create_store(&self, name: &str) {
         let object = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": "CephObjectStore", "metadata": {"name": name},
@@ -141,7 +141,8 @@ impl Rook<'_> {
         self.api("CephObjectStore").patch(name, &params, &Patch::Apply(object)).await.unwrap();
     }
 
-    /// Writes the status with the internal URL that Rook sets when the gateways of an object store run.
+    /// Writes the internal URL of the gateways into the status of a `CephObjectStore`, as Rook does when the gateways
+    /// run.
     pub async fn set_endpoint(&self, name: &str, url: &str) {
         let status =
             Patch::Merge(json!({"status": {"phase": "Ready", "endpoints": {"insecure": [url], "secure": null}}}));
@@ -176,7 +177,7 @@ impl Rook<'_> {
     }
 }
 
-/// Returns an object as the JSON that server-side apply sends.
+/// Returns an object as JSON, for server-side apply.
 fn to_apply<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).unwrap()
 }

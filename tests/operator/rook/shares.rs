@@ -79,7 +79,7 @@ fn shares_get_a_file_system_and_follow_its_key() {
         );
 
         rook.write_user_key("manila", GLANCE).await;
-        world.until("the operator waits for the filesystem", waits_for("CephFilesystem")).await;
+        world.until("the operator waits until Rook has created the file system", waits_for("CephFilesystem")).await;
         rook.set_ready("CephFilesystem", "shares").await;
         rook.set_ready("CephClient", "manila").await;
         world.until_ready().await;

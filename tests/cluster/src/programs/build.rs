@@ -13,7 +13,8 @@ use crate::folder::tail;
 /// The flags of every `go build`: programs contain no absolute paths. The compiler writes no debug information, which
 /// takes a tenth of its time and which the linker would drop.
 const FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
-/// The environment of every `go` command: download no other Go, use no C compiler, and do not change `go.mod`.
+/// The environment of every `go` command: download no other version of Go, use no C compiler, and do not change
+/// `go.mod`.
 const ENVIRONMENT: [(&str, &str); 4] =
     [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
 
@@ -33,40 +34,40 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// Another process builds this program; this process waits for the result.
+    /// Another process is already building this program, and this process waits for the result.
     Waiting(Program),
     /// The build of a program begins.
     Building {
-        /// The program that is built.
+        /// The program that is being built.
         program: Program,
-        /// The version of the program.
+        /// The version of the program that is being built.
         version: &'static str,
         /// The position of the program in the list of programs to build.
         position: Position,
-        /// The version of Go, such as `go1.26.8`.
+        /// The version of Go that builds the program, such as `go1.26.8`.
         go: String,
     },
     /// The build of a program is still running.
     Still {
-        /// The program that is built.
+        /// The program that is being built.
         program: Program,
         /// The time since the build began.
         elapsed: Duration,
     },
-    /// Another process creates the Python environment; this process waits for the result.
+    /// Another process is already creating the Python environment, and this process waits for the result.
     WaitingForPython,
-    /// The installation of the Python environment begins.
+    /// The creation of the Python environment begins.
     Installing,
     /// The Python environment is complete.
     Installed {
-        /// The time since the installation began.
+        /// The time that the creation of the environment took.
         elapsed: Duration,
     },
     /// The build of a program is complete.
     Built {
         /// The program that was built.
         program: Program,
-        /// The time since the build began.
+        /// The time that the build took.
         elapsed: Duration,
     },
 }
@@ -101,7 +102,7 @@ pub(super) struct Go {
 }
 
 impl Go {
-    /// Runs `go env` to find the version. The error is the reason why `go` cannot be used.
+    /// Runs `go env` to find Go's version. The error is the reason why `go` cannot be used.
     pub fn find() -> Result<Self, String> {
         let output = Command::new("go").args(["env", "GOVERSION"]).envs(ENVIRONMENT).output();
         let output = output.map_err(|error| format!("the go command does not run ({error})"))?;
@@ -124,12 +125,12 @@ impl Go {
     }
 }
 
-/// Returns the error that this program cannot be built, because Go cannot be used for this reason.
+/// Returns the error for a program that cannot be built. `reason` is why Go cannot be used.
 pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
     Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
 }
 
-/// Returns the path that a program has in the cache; the file may not exist.
+/// Returns the path at which a build stores the program in the cache. The file may not exist yet.
 pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
     Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
 }
@@ -196,7 +197,7 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
     }
 }
 
-/// Returns the folder of programs in the cache.
+/// Returns the path of the cache's folder that contains one folder for each built program.
 pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
@@ -205,8 +206,8 @@ pub(super) fn cache() -> Result<PathBuf, Error> {
     std::path::absolute(&path).map_err(Error::file("resolve", &path))
 }
 
-/// Returns the name of a program's folder in the cache, such as `kubectl-1.36.3-0123456789abcdef`. It ends with a
-/// digest of all inputs of the build.
+/// Returns the name of a program's folder in the cache, such as `kubectl-1.36.3-0123456789abcdef`. The name ends with
+/// a digest of all inputs of the build.
 fn folder_name(recipe: &Recipe, go: &Go) -> String {
     let platform = [std::env::consts::OS, std::env::consts::ARCH];
     let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
@@ -226,8 +227,8 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Removes the folders of interrupted builds, whose names begin with `prefix`. The caller holds the lock, so no other
-/// process uses them.
+/// Removes the folders of interrupted builds, whose names begin with `prefix`. The caller holds the lock of the build,
+/// so no other process uses these folders.
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {

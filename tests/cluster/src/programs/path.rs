@@ -15,18 +15,19 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     })
 }
 
-/// Whether a program that printed this version can be used instead of the one that would be built.
+/// Whether a program in PATH that printed this version is similar enough to the recipe's version, so that no build is
+/// necessary.
 fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
         // Older versions of etcd (Debian 12 ships 3.4.23) do not report the progress of watches. The API server works
-        // with them, but is ten times slower.
+        // with such an etcd, but is ten times slower.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }
 }
 
-/// Returns the first version `N.N.N` in a text. The suffix of a pre-release, such as `-rc1`, is ignored.
+/// Returns the first version `N.N.N` in a text. Ignores the suffix of a pre-release, such as `-rc1`.
 fn version_in(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
     parts.find_map(|part| {

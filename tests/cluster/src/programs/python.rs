@@ -41,14 +41,15 @@ pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
-    // Remove an unusable environment: its link to the system's Python is broken, because that Python was uninstalled.
+    // Remove an unusable environment: the environment's link to the system's Python is broken, because the user has
+    // uninstalled this Python.
     let _ = std::fs::remove_dir_all(&environment);
     std::fs::rename(work.path().join("environment"), &environment).map_err(Error::file("create", &environment))?;
     report(&Progress::Installed { elapsed: started.elapsed() });
     Ok(python)
 }
 
-/// Returns the version, location and platform of the `python3` in PATH, as `WHICH` prints them.
+/// Runs [`WHICH`] with the `python3` in PATH, and returns the printed version, location and platform.
 fn which() -> Result<String, Error> {
     let output = Command::new("python3").args(["-c", WHICH]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| Error::Python { reason: format!("python3 does not run ({error})") })?;

@@ -1,11 +1,12 @@
 //! The build instructions of each program: module, package, version and linker flags.
 //!
-//! The version of a program is that in the embedded `go.mod`. To update a program, change only `go.mod` and `go.sum`.
+//! The embedded `go.mod` determines the version of a program. To update a program, change only `go.mod` and `go.sum`.
 
 use super::Program;
 
-/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. helm has
-/// modules of its own, because in a single one it would upgrade the API server's dependencies.
+/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. helm 3 and
+/// helm 4 have modules of their own, because in a common module helm's requirements would upgrade the API server's
+/// dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -39,7 +40,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Returns the recipe of a program.
+    /// Returns the build instructions of a program.
     pub fn of(program: Program) -> Self {
         let kubernetes = || stamps_of_kubernetes(version(KUBE, "k8s.io/kubernetes"));
         let (module, package, module_path, stamps) = match program {
@@ -81,8 +82,8 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
     }
 }
 
-/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. It is empty if there is no such
-/// line; a test makes sure that there is one for every program.
+/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. The result is empty if there is no
+/// such line; a test makes sure that every program has one.
 fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
@@ -109,8 +110,9 @@ fn stamps_of_kwok() -> Vec<String> {
     vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
 }
 
-/// Returns the stamps of helm 3: its version, and the Kubernetes version that it assumes without a cluster. helm 4
-/// takes the latter from client-go and needs no stamp for it.
+/// Returns the versions that the linker stamps into helm 3: helm's own version, and the Kubernetes version that helm
+/// assumes if it renders without a cluster. helm 4 needs no stamp for the Kubernetes version, because it reads this
+/// version from client-go.
 fn stamps_of_helm3() -> Vec<String> {
     let minor = version(HELM3, "k8s.io/client-go").split('.').nth(1).unwrap_or_default();
     let mut stamps = vec![format!("helm.sh/helm/v3/internal/version.version=v{}", version(HELM3, "helm.sh/helm/v3"))];

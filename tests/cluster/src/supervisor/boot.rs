@@ -11,10 +11,11 @@ use crate::components::Component;
 use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
-/// The timeout for a program to become ready. It is long, because a machine that compiles at the same time is slow.
+/// The timeout for a program to become ready. It is long, because the machine may compile code at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// The interval at which probes ask a program whether it is ready. Neither program reports this by itself: the API
-/// server signals with `sd_notify(3)` only that it listens, and etcd does not signal its health.
+/// The interval at which the supervisor asks etcd and the API server whether they are ready. Neither program reports
+/// its readiness by itself: the API server signals with `sd_notify(3)` only that it listens, and etcd does not signal
+/// its health.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts all programs, and returns when pods can be created.
@@ -34,7 +35,8 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Starts two tasks in this process that simulate what kwok does not: a pod's waits before its start, and its logs.
+/// Starts two tasks that simulate what kwok does not: one makes pods wait for other objects before they start, the
+/// other serves the logs of pods.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));
@@ -47,7 +49,7 @@ async fn simulate(children: &Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the files that the programs need.
+/// Writes the files that the programs read: certificates, kubeconfigs and kwok's stages.
 fn prepare(children: &Children) -> Result<(), Error> {
     let folder = &children.folder;
     pki::write(folder)?;
@@ -70,7 +72,8 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, which needs no HTTP client.
+/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, because one request is not
+/// worth an HTTP client.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -80,7 +83,7 @@ async fn is_healthy(port: u16) -> bool {
         && answer.contains(r#""health":"true""#)
 }
 
-/// Starts or restarts the API server with the same command line, and waits until it is ready.
+/// Starts the API server, for the first time or after it was killed, and waits until it is ready.
 pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error> {
     children.start(Component::Apiserver)?;
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("seed")).await?;
@@ -92,8 +95,8 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// Returns an error if a component has exited, or if [`TIMEOUT`] has passed since `started`: the component that the
-/// caller waits for will not become ready.
+/// Returns an error if the component, for which the caller waits, has exited or is not ready [`TIMEOUT`] after
+/// `started`.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

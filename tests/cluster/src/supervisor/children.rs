@@ -1,4 +1,4 @@
-//! Starts, kills and freezes the supervisor's child processes, and kills all of them at the end.
+//! Starts, kills and freezes the programs of a cluster, which are child processes of the supervisor.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
 
-/// The running programs of a cluster, and what is needed to start them.
+/// The running programs of a cluster, and the settings with which the supervisor starts programs.
 pub(crate) struct Children {
     pub folder: Folder,
     pub spec: Spec,
@@ -29,12 +29,12 @@ impl Children {
         Ok(Self { folder, spec, ports, running: BTreeMap::new(), me })
     }
 
-    /// Returns the ID and start time of each component's process.
+    /// Returns the process of each running component.
     pub fn processes(&self) -> BTreeMap<Component, Process> {
         self.running.iter().map(|(component, (_, process))| (*component, *process)).collect()
     }
 
-    /// Starts a component in its own process group. Does nothing if it is running.
+    /// Starts a component in its own process group. Does nothing if the component is running.
     pub fn start(&mut self, component: Component) -> Result<(), Error> {
         if self.died(component).is_none() && self.running.contains_key(&component) {
             return Ok(());
@@ -103,7 +103,8 @@ impl Children {
         self.running.clear();
     }
 
-    /// Returns the error that a component did not start for this reason, with the last lines of its log.
+    /// Returns the error for a component that did not start. The error contains `reason` and the last lines of the
+    /// component's log.
     pub fn boot_error(&self, component: Component, reason: &str) -> Error {
         let tail = tail(&self.folder.log(component.name()), 15);
         Error::Boot { component: component.name().into(), reason: reason.into(), tail }

@@ -24,13 +24,14 @@ pub(crate) enum Request {
     Freeze(Component),
     /// Continue a frozen component with SIGCONT.
     Thaw(Component),
-    /// Start a killed component again with the same command line. If it is the API server, wait until it is ready.
+    /// Start a killed component again with the same command line. Wait until the API server is ready, if that is the
+    /// component.
     Start(Component),
 }
 
 type Answer = Result<(), String>;
 
-/// The timeout for a client to send its request after it has connected.
+/// How long the supervisor waits for the request of a connected client.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Responds to requests, one after the other, until the supervisor must stop.
@@ -75,7 +76,7 @@ async fn handle(request: Request, children: &mut Children) -> Result<(), Error> 
     state(children, true)?.write(&children.folder)
 }
 
-/// Sends a request to the supervisor of a folder's cluster.
+/// Sends a request to the supervisor of the folder's cluster, and waits until the supervisor has handled the request.
 pub(crate) async fn send(folder: &Folder, request: Request) -> Result<(), Error> {
     let failed = |reason: String| Error::Supervisor { reason };
     let state = State::of_running(folder)?;

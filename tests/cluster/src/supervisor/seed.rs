@@ -42,7 +42,7 @@ fn object(node: &Node) -> KubernetesNode {
     KubernetesNode { metadata, ..Default::default() }
 }
 
-/// Returns the condition to wait for: a node is Ready.
+/// Returns the condition for [`await_condition`] that a node is Ready.
 fn is_node_ready() -> impl Condition<KubernetesNode> {
     |node: Option<&KubernetesNode>| {
         let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());

@@ -13,8 +13,8 @@ use crate::folder::Folder;
 
 /// The folder in which the host path provisioner creates the folders of volumes (Kubernetes' `pkg/volume/hostpath`).
 const HOST_PATH: &str = "/tmp/hostpath_pv";
-/// The timeout for the list of volumes. It is short, because the API server may be killed or frozen when a cluster
-/// stops.
+/// The timeout for listing the volumes. It is short, because a test may have killed or frozen the API server before the
+/// cluster stops.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Removes the empty folders of all volumes that the API server lists. Simulated pods write no data, so all are empty.

@@ -9,10 +9,11 @@ use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
 
-/// The wanted control annotations of a pod: each name without the prefix, and its value. `None` removes the annotation.
+/// Changes of a pod's control annotations: the name of each annotation without the prefix, and its new value. `None`
+/// removes the annotation.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
 
-/// Returns the changes of a pod's control annotations; empty if they are already correct.
+/// Returns the changes that a pod's control annotations need; empty if all annotations are already correct.
 pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if pod.node.is_empty() || pod.is_leaving || matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
         return Annotations::new();
@@ -28,8 +29,8 @@ pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations 
     wanted
 }
 
-/// Returns the annotations with which a fault rule controls the pod. If the rule was deleted, returns the removal of
-/// its annotations.
+/// Returns the annotations with which a fault rule controls the pod. If no rule matches the pod any more, returns the
+/// removal of the annotations that an earlier rule has set.
 fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let rule = world.rule(key, pod);
     if rule.is_none() && !pod.settings.contains_key("rule") {
@@ -38,7 +39,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
     for key in RULE_KEYS {
         let value = rule.and_then(|(_, rule)| rule.value(key));
-        // Remove only annotations that a rule has set; keep those from the pod's template.
+        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the
+        // pod's template.
         if value.is_some() || pod.settings.contains_key("rule") {
             wanted.insert(key.to_string(), value);
         }
@@ -60,8 +62,8 @@ fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
-/// Returns the stage at which a pod is blocked (`volumes`, `init` or `config`), and the objects that it waits for
-/// there. The stages have the order of a real kubelet.
+/// Returns the stage at which a pod is blocked (`volumes`, `init` or `config`), and the objects for which the pod waits
+/// in this stage. A real kubelet checks the stages in the same order.
 fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<String>)> {
     let missing = |sources: &[Source]| -> Vec<String> {
         let absent = sources.iter().filter(|source| !world.has(source.kind, &key.namespace, &source.name));
@@ -104,7 +106,7 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the pod's node has no pod of the DaemonSet, kubernetes-entrypoint does not wait. This function then
+            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. This function still
             // requires a ready pod on another node, because the controller may not have created the DaemonSet's pods
             // yet.
             if here.peek().is_none() {
@@ -136,8 +138,9 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// Whether an earlier pod of the same owner has failed. The behaviour `fail-once` needs this for pods that are not
-/// restarted in place, such as those of a Job. For other pods, kwok's stages use the restart count.
+/// Whether an earlier pod of the same owner has failed. With the behaviour `fail-once` and restart policy Never, only
+/// the first pod of an owner such as a Job fails. For pods that are restarted in place, kwok's stages use the restart
+/// count.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

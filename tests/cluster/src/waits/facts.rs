@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use super::PREFIX;
 use super::needs::{Labels, Needs};
 
-/// The facts about a pod: what it waits for, and what decides whether other pods wait for it.
+/// The facts about a pod: which objects the pod waits for, and what decides whether other pods wait for this pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PodFacts {
     pub uid: String,
@@ -32,7 +32,8 @@ pub(super) struct PodFacts {
 }
 
 impl PodFacts {
-    /// Returns a setting of the pod, such as `behaviour`: from an annotation, else from a label.
+    /// Returns the value of a setting of the pod, such as `behaviour`, from an annotation or, without the annotation,
+    /// from a label.
     pub fn setting(&self, key: &str) -> Option<&str> {
         let label = || self.labels.get(&format!("{PREFIX}{key}"));
         self.settings.get(key).or_else(label).map(String::as_str)
@@ -82,8 +83,8 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
     }
 }
 
-/// Returns the Service of a slice, and whether one of its endpoints is ready. An endpoint without the condition `ready`
-/// is ready (Kubernetes' `EndpointConditions`).
+/// Returns the Service of an `EndpointSlice`, and whether one of the slice's endpoints is ready. An endpoint without
+/// the condition `ready` is ready (Kubernetes' `EndpointConditions`).
 pub(super) fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
     let ready = |endpoint: &Endpoint| {
         let conditions = endpoint.conditions.as_ref();

@@ -1,7 +1,7 @@
 //! Reads from a pod's spec the objects that must exist or be ready before its containers start.
 //!
 //! The `DEPENDENCY_*` variables have the format of airship/kubernetes-entrypoint (see its `util/env/env.go` and
-//! `dependencies/`): the default namespace is the pod's, and malformed entries are ignored.
+//! `dependencies/`): the default namespace is the namespace of the pod, and this module ignores malformed entries.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub(super) struct Needs {
     pub volumes: Vec<Source>,
     /// The dependencies for which kubernetes-entrypoint waits in an init container.
     pub dependencies: Vec<Dependency>,
-    /// The Secrets and ConfigMaps of the environment of the pod's containers. Until those of a container exist, a
-    /// kubelet does not create the container.
+    /// The Secrets and ConfigMaps from which the pod's containers get environment variables. A kubelet creates
+    /// a container only when all objects of its environment exist.
     pub environment: Vec<Source>,
 }
 
-/// The kind of an object that a pod reads for its volumes or environment.
+/// The kind of an object from which a pod gets its volumes and environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
     Secret,
@@ -38,7 +38,7 @@ pub(super) struct Source {
     pub user: String,
 }
 
-/// An entry of a `DEPENDENCY_*` variable.
+/// A dependency for which kubernetes-entrypoint waits: an entry of a `DEPENDENCY_*` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
     Service { namespace: String, name: String },
@@ -49,7 +49,8 @@ pub(super) enum Dependency {
     Custom(CustomDependency),
 }
 
-/// An entry of `DEPENDENCY_CUSTOM_RESOURCE`.
+/// A custom resource for which kubernetes-entrypoint waits, with the required fields and conditions: an entry of the
+/// variable `DEPENDENCY_CUSTOM_RESOURCE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -79,7 +80,7 @@ pub(super) struct ConditionDependency {
 }
 
 impl Needs {
-    /// Returns the objects that a pod waits for.
+    /// Reads from a pod's spec the objects for which the pod waits.
     pub fn of(pod: &Pod) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(spec) = &pod.spec else { return Self::default() };
@@ -110,13 +111,14 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind and namespace of the custom resource, for which a watch is necessary.
+    /// Returns the kind and namespace of the custom resource; one watch covers all resources of this kind and
+    /// namespace.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
 }
 
-/// A kind of custom resource in a namespace.
+/// A kind of custom resource in one namespace: what one watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKind {
     pub api_version: String,
@@ -202,8 +204,8 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// Parses `name,namespace:name,…` into pairs of namespace and name. Ignores entries of another form, as
-/// kubernetes-entrypoint does.
+/// Parses `name,namespace:name,…` into pairs of namespace and name. The default namespace is `namespace`. Ignores
+/// malformed entries, as kubernetes-entrypoint does.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {

@@ -38,7 +38,7 @@ pub struct Rule {
     /// How the pod misbehaves: `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<String>,
-    /// The time until the pod is ready or has completed, such as `1.5s`.
+    /// How long the pod runs before it is Ready or completes, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// The time between restarts of a failing container, such as `1.5s`.
@@ -56,13 +56,13 @@ pub struct Rule {
     /// The log of every container of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Whether the pod is Ready; with `false` it runs, but is not Ready.
+    /// With `false`, the pod runs but is not Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
 }
 
 impl Rule {
-    /// Returns a rule for the pods of a namespace whose name begins with `name`.
+    /// Returns a rule with this behaviour for the pods in a namespace whose names begin with `name`.
     pub fn new(namespace: &str, name: &str, behaviour: &str) -> Self {
         Self {
             namespace: Some(namespace.into()),
@@ -95,7 +95,8 @@ impl Rule {
     }
 }
 
-/// All rules, their digest, and the digest that the ConfigMap's annotation has.
+/// The content of the ConfigMap with the fault rules: the valid rules, the digest of all rules, and the digest that the
+/// supervisor last wrote into the ConfigMap's annotation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,

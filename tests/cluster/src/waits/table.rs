@@ -1,12 +1,12 @@
-//! A table of the objects of one kind, kept up to date by the events of a watch.
+//! A table of the objects of one kind, which the events of a watch keep up to date.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use kube::runtime::watcher::Event;
 
-/// The objects of one kind. `now` is the result of the last complete list and all later changes; `coming` collects a
-/// list that is not complete yet.
+/// The objects of one kind. `now` contains the last complete list of objects, with all later changes; `coming` collects
+/// the objects of a list that is not complete yet.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,
@@ -20,7 +20,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
-    /// Applies an event. Returns whether the event changed the content of the table.
+    /// Applies an event to the table, and returns whether the content of the table changed.
     pub fn apply<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
         match event {
             Event::Init => {

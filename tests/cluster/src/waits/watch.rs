@@ -1,4 +1,4 @@
-//! Merges all watches of this module into one stream of changes.
+//! Watches all objects that decide whether pods may start, and merges the watches into one stream of changes.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{Stream, StreamExt};
@@ -15,13 +15,13 @@ use super::rules::{FAULTS, FAULTS_NAMESPACE};
 use super::world::Change;
 
 /// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
-/// soon as it is back.
+/// soon as it is ready again.
 const DELAY: Duration = Duration::from_millis(200);
-/// The interval at which a watch asks the API server for a kind of custom resource that the API server does not know
-/// yet, because the CRD may be created later.
+/// The interval at which a watch asks again for a kind of custom resource that the API server does not know yet.
+/// Someone may create the CRD after the pod that waits for such a resource.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
-/// The merged stream of the changes that all watches report.
+/// The stream of the changes that all watches report.
 pub(super) struct Changes {
     client: Client,
     streams: SelectAll<BoxStream<'static, Change>>,
@@ -45,12 +45,12 @@ impl Changes {
         Self { client, streams }
     }
 
-    /// Waits for the next change and returns it. It is never `None`, because watches never end.
+    /// Waits for the next change and returns it. The result is never `None`, because watches never end.
     pub async fn next(&mut self) -> Option<Change> {
         self.streams.next().await
     }
 
-    /// Adds watches for kinds of custom resources.
+    /// Starts to watch further kinds of custom resources, because pods wait for resources of these kinds.
     pub fn watch_also(&mut self, kinds: Vec<CustomKind>) {
         for kind in kinds {
             let client = self.client.clone();
@@ -89,12 +89,13 @@ where
     without_errors(watch(api, config).backoff(Steady)).map(change).boxed()
 }
 
-/// Removes errors from the events of a watch: kube restarts a failed watch by itself.
+/// Removes errors from the events of a watch, because kube restarts a failed watch by itself.
 fn without_errors<T>(stream: impl Stream<Item = Result<T, Error>>) -> impl Stream<Item = T> {
     stream.filter_map(|result| std::future::ready(result.ok()))
 }
 
-/// A backoff with a constant delay. The delay of kube's own backoff grows to half a minute, for which tests would wait.
+/// A backoff with a constant delay. The delay of kube's own backoff grows to half a minute, which would slow down tests
+/// that restart the API server.
 struct Steady;
 
 impl Iterator for Steady {

@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-/// An event of one of the watches.
+/// An event that the watch of one kind of object reports.
 #[expect(clippy::large_enum_variant, reason = "only one change exists at a time")]
 pub(super) enum Change {
     Pod(Event<Pod>),
@@ -51,23 +51,24 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// Which pods must be evaluated again after some changes. A pod is affected if one of the fields includes it.
+/// The pods whose control annotations the supervisor must compute again (evaluate) after some changes: all pods that at
+/// least one of the fields includes.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Whether to evaluate all pods.
+    /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
     pub all: bool,
-    /// Whether to evaluate all pods that are not released.
+    /// Whether to evaluate all pods that are not released, after a change of an object for which pods can wait.
     pub waiting: bool,
-    /// Whether to evaluate all pods that wait for other pods.
+    /// Whether to evaluate all pods that wait for other pods, after a change of a pod.
     pub waiting_for_pods: bool,
-    /// The keys of further pods to evaluate.
+    /// The keys of the pods that have changed themselves.
     pub pods: HashSet<Key>,
     /// The kinds of custom resources that pods wait for and that have no watch yet.
     pub customs: Vec<CustomKind>,
 }
 
 impl Touched {
-    /// Whether this pod must be evaluated again.
+    /// Whether the supervisor must compute the control annotations of this pod again.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
         let is_waiting = || !pod.is_released();
         self.all
@@ -81,7 +82,8 @@ impl Touched {
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
-    /// The keys of each node's pods. With hundreds of nodes, it makes the search for pods on the same node fast.
+    /// The keys of the pods on each node. With hundreds of nodes, this index makes the search for the pods of one node
+    /// fast.
     pods_by_node: HashMap<String, HashSet<Key>>,
     pub slices: Table<Key, SliceFacts>,
     pub jobs: Table<Key, JobFacts>,
@@ -96,7 +98,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Applies a change, and adds the pods that it affects to `touched`.
+    /// Applies a change, and adds the pods that the change affects to `touched`.
     pub fn apply(&mut self, change: Change, touched: &mut Touched) {
         let changed = match change {
             Change::Pod(event) => return self.apply_pod(event, touched),
@@ -152,8 +154,8 @@ impl World {
         }
     }
 
-    /// Whether the first list of every kind is complete. Before that, an object that these tables lack may exist in the
-    /// cluster.
+    /// Whether the watches have listed all objects of every kind. Before that, an object may exist in the cluster that
+    /// is not in these tables yet.
     pub fn is_known(&self) -> bool {
         let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
             self;
@@ -203,15 +205,16 @@ impl World {
         self.nodes.get(&name.to_string()).copied().unwrap_or(false)
     }
 
-    /// Returns the fault rule that matches a pod, with its name. If several match, the name that sorts first wins.
+    /// Returns the fault rule that matches a pod, with the rule's name. If several rules match, returns the one whose
+    /// name sorts first.
     pub fn rule(&self, key: &Key, pod: &PodFacts) -> Option<(&str, &Rule)> {
         let rules = self.faults.iter().flat_map(|(_, rules)| &rules.by_name);
         let mut matching = rules.filter(|(_, rule)| rule.matches(&key.namespace, &key.name, &pod.labels));
         matching.next().map(|(name, rule)| (name.as_str(), rule))
     }
 
-    /// Returns the digest of the fault rules and the uid of their ConfigMap, unless its annotation already has this
-    /// digest.
+    /// Returns the digest of the fault rules that the supervisor must write into the annotation of their ConfigMap, and
+    /// the ConfigMap's uid. Returns `None` if the annotation already has this digest.
     pub fn rules_to_acknowledge(&self) -> Option<(String, &str)> {
         let (_, rules) = self.faults.iter().next()?;
         (rules.acknowledged.as_ref() != Some(&rules.digest)).then(|| (rules.digest.clone(), rules.uid.as_str()))

@@ -23,10 +23,10 @@ async fn pods_start_after_the_api_server_recovers() {
 
     cluster.freeze(Component::Apiserver).await.unwrap();
     let response = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
-    // An error is allowed, because the client may close an old connection by itself. A response is not.
-    assert!(!matches!(response, Ok(Ok(_))), "a frozen server must not respond");
+    // An error is allowed, because the client may close an old connection by itself. A response is not allowed.
+    assert!(!matches!(response, Ok(Ok(_))), "a frozen API server must not respond");
     cluster.thaw(Component::Apiserver).await.unwrap();
-    in_time("a response after the thaw", nodes.get("node-1")).await.unwrap();
+    in_time("a response of the API server after it continues", nodes.get("node-1")).await.unwrap();
 
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "after" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
@@ -41,7 +41,7 @@ async fn no_pod_starts_without_kubelets() {
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "orphan" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
-    // The supervisor still releases the pod. After that, only the killed kwok would change the pod's status.
+    // The supervisor releases the pod even without kwok. After the release, only kwok would change the pod's status.
     let released = |pod: Option<&Pod>| {
         let annotations = pod.and_then(|pod| pod.metadata.annotations.as_ref());
         annotations.is_some_and(|all| all.contains_key("kwok.osdpl.dev/released"))

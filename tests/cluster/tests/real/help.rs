@@ -24,7 +24,8 @@ pub async fn shared() -> Cluster {
     Cluster::attach(cluster.folder().path()).await.unwrap()
 }
 
-/// Waits for a future, and fails the test after one minute with `what` as the expected event.
+/// Waits for a future, and fails the test after one minute. `what` describes the expected event in the message of the
+/// failure.
 pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     // The future is boxed, because kube's conditions are too large for the stack.
     let result = tokio::time::timeout(Duration::from_mins(1), Box::pin(future)).await;

@@ -77,9 +77,10 @@ async fn two_clusters_run_and_stop_independently() {
     assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
 }
 
-/// Not a test: the test `killed_caller_leaves_nothing` runs this as a process of its own, and kills that process.
+/// Starts a cluster and never ends. The test `killed_caller_leaves_nothing` runs this function in a separate process,
+/// and kills that process.
 #[tokio::test]
-#[ignore = "the test killed_caller_leaves_nothing runs and kills it"]
+#[ignore = "not a test: the test killed_caller_leaves_nothing runs this function in a process and kills the process"]
 async fn hold_a_cluster_until_killed() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     println!("\nfolder {}", cluster.folder().path().display());

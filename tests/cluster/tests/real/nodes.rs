@@ -12,7 +12,7 @@ use crate::help::{TestNamespace, in_time, is_ready};
 async fn node_goes_down_by_label_and_recovers() {
     let test = TestNamespace::new("nodes").await;
     let nodes: Api<Node> = Api::all(test.cluster.client());
-    // The test uses a node of its own. It is unschedulable, so that pods of other tests are not affected.
+    // The test adds a node of its own. The node is unschedulable, so that no pods of other tests run on it.
     let node = json!({ "metadata": { "name": "spare" }, "spec": { "unschedulable": true } });
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
     let ready = |wanted: &'static str| {

@@ -1,4 +1,4 @@
-//! Tests that find and build programs. A fake `go` in PATH stands for the real one, which takes minutes.
+//! Tests that find and build programs. They put a fake `go` in PATH, because the real `go` takes minutes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Tests that pods wait for the objects that their init containers, volumes and environment need, and start as soon as
-//! these are available.
+//! these objects are available.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
@@ -27,14 +27,15 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
     })
 }
 
+/// Returns a check whether the pod waits for the objects in `text`, by its annotation and its status.
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // The supervisor writes the annotation first. The second condition holds when kwok has written the pod's status,
-    // too.
+    // kwok writes the pod's status only after the supervisor has written the annotation.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
-/// Like `waits_for`, but also waits until the pod's status has this reason. kwok may write another reason first.
+/// Returns a check whether the pod waits for the objects in `text` and its container waits with this reason. kwok may
+/// write another reason first.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
     move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)
@@ -46,12 +47,12 @@ async fn waits_for_a_service_and_a_job() {
     let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
     test.create::<Pod>(entrypoint("api", &variables)).await;
     let message = "service waits-service/mariadb; job waits-service/db-sync";
-    test.pod_where("api", "waiting for both", waits_as("PodInitializing", message)).await;
+    test.pod_where("api", "waiting for the Service and the Job", waits_as("PodInitializing", message)).await;
     let log = test.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
     assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
 
     test.job("db-sync", "OnFailure", &[]).await;
-    test.pod_where("api", "waiting only for the service", waits_for("service waits-service/mariadb")).await;
+    test.pod_where("api", "waiting only for Service mariadb", waits_for("service waits-service/mariadb")).await;
 
     let spec = json!({ "selector": { "application": "mariadb" }, "ports": [{ "port": 3306 }] });
     test.create::<Service>(json!({ "metadata": { "name": "mariadb" }, "spec": spec })).await;

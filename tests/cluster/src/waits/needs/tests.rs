@@ -1,4 +1,4 @@
-//! Tests that read the dependencies of pods such as OpenStack-Helm's.
+//! Tests that read the dependencies of pods like the pods of OpenStack-Helm's charts.
 
 use serde_json::{Value, json};
 
