@@ -31,7 +31,7 @@ pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     (candidates.len() <= MOST).then_some(candidates)
 }
 
-/// Returns one candidate for each known OpenStack release if the spec names an unknown one.
+/// If the spec names an unknown OpenStack release, returns one candidate for each known OpenStack release.
 fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     if catalog.openstack.contains_key(&spec.openstack_release) {
         return Vec::new();
@@ -50,8 +50,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// Returns a candidate in which every service is enabled unless the spec sets its `enabled`, if the spec names an
-/// unknown service.
+/// If the spec names an unknown service, returns a candidate in which every service is enabled unless the spec sets its
+/// `enabled`.
 ///
 /// In this candidate, no check fails because the service that the user means is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
@@ -121,7 +121,7 @@ checks:
         "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
     const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
 
-    /// Merges `spec` into a base spec, and returns all findings about the result as texts.
+    /// Merges `spec` into a base spec, and returns all findings about the result as strings.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn messages(spec: Value) -> Vec<String> {
         let added =

@@ -24,8 +24,9 @@ pub struct RejectedMoves {
 
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// The name comes from the first of these that gives one: osdpl's label on the record; the chart, if only one release
-/// in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm release.
+/// The name comes from the first of these sources that has one: osdpl's label on the record; the chart, if only one
+/// release in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm
+/// release.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,

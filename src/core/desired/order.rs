@@ -42,8 +42,8 @@ impl Desired {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
-        // A chain has at most as many links as there are releases, so this many rounds suffice. The bound also ends the
-        // loop for a cycle, which the catalogue forbids.
+        // A chain has at most as many links as there are releases, so this number of rounds suffices. The limit also
+        // ends the loop if releases need each other in a cycle, which the catalogue forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {
