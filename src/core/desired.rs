@@ -122,13 +122,14 @@ pub struct Facts {
     /// The properties of the Ceph that the cloud uses, as far as the operator could read them; `None` if the cloud uses
     /// no Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The values from the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read them; by
-    /// kind, name and key.
+    /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
+    /// by kind, name and key.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The texts from the Secrets that features name, or the reason why osdpl can't read them; by the names of Secret
-    /// and key.
+    /// The strings in the keys of Secrets that features name, or the reason why osdpl can't read a string; by the names
+    /// of Secret and key.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read them; by release.
+    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read the facts; by
+    /// release.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
     /// The credentials that are not available, by service and credential name, each with the reason and the remedy.
     pub missing: BTreeMap<(String, String), String>,
@@ -238,7 +239,7 @@ pub struct DesiredRelease {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The release's `CronJobs` that test the cloud, each with the location of its results.
     pub tests: BTreeMap<Component, String>,
-    /// The number of Jobs that the chart renders with these values.
+    /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
     /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change their
     /// templates.

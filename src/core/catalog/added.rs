@@ -260,7 +260,7 @@ mod tests {
         assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
         assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
         assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
-        assert_eq!(catalog.lock["front"].version, "1.0.0", "the catalogue's own pins are kept");
+        assert_eq!(catalog.lock["front"].version, "1.0.0", "an addition does not change a pin of the catalogue");
         let location = catalog.added.get("presets/edge.yaml").map(String::as_str);
         assert!(location.is_some_and(|location| location.ends_with(", key presets.edge.yaml")), "{location:?}");
         assert!(!catalog.added.contains_key("presets/small.yaml"));

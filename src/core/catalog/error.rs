@@ -151,7 +151,11 @@ mod tests {
         for (name, expected) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
             assert_eq!(did_you_mean(name, releases), format!(", did you mean {expected:?}?"), "{name}");
         }
-        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "one common word of three is not enough");
+        assert_eq!(
+            did_you_mean("secretKeyRef", ["key", "kind", "name"]),
+            "",
+            "a name that shares only one word of three is not suggested"
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub struct Fragment {
     pub every: Option<EveryRelease>,
 }
 
-/// A fragment of one release, whose `fragments` contain it: values with an optional condition.
+/// A fragment in the `fragments` of a release: values of this release, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
@@ -225,11 +225,12 @@ pub struct OpenStackRelease {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason.
+    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason why osdpl
+    /// tolerates their changes.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// The fields whose changes do not count as drift: maps the path, in the notation of [`crate::drift`], to the
-    /// reason.
+    /// The fields whose changes do not count as drift: maps the path of the field, in the notation of [`crate::drift`],
+    /// to the reason why osdpl tolerates changes.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }

@@ -93,8 +93,8 @@ pub struct ValuesForEvery {
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// The values of each release, reduced to the keys of its chart, and computed on first use. The values of a release
-    /// are at the index `IndexedRelease::position`.
+    /// For each release, the values for the keys that its chart has, computed on first use. The index is
+    /// [`IndexedRelease::position`].
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 

@@ -142,9 +142,17 @@ checks:
 
     #[test]
     fn reports_checks_that_no_preset_could_satisfy() {
-        assert_eq!(messages(json!({})), [DEEP, BLUE, OLD, LACKS], "all checks are reported if all names are known");
+        assert_eq!(
+            messages(json!({})),
+            [DEEP, BLUE, OLD, LACKS],
+            "osdpl reports all failed checks if all names are known"
+        );
         let refused = "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are sky, small";
-        assert_eq!(messages(json!({"presets": ["smal"]})), [refused, DEEP, OLD, LACKS], "sky is blue");
+        assert_eq!(
+            messages(json!({"presets": ["smal"]})),
+            [refused, DEEP, OLD, LACKS],
+            "osdpl does not report a check that the known preset sky satisfies"
+        );
     }
 
     #[test]
@@ -164,7 +172,11 @@ checks:
             json!({"features": paints.collect::<serde_json::Map<_, _>>()})
         };
         let few = messages(paints(MOST - 1));
-        assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one candidate each, and one with the nearest name");
+        assert_eq!(
+            few[MOST - 1..],
+            [DEEP, OLD, LACKS],
+            "osdpl reports the checks that fail for every candidate, because there are not too many candidates"
+        );
         let many = messages(paints(MOST));
         assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");
         let mut misshapen = paints(MOST);

@@ -73,7 +73,7 @@ pub(super) fn finding(
     })
 }
 
-/// Returns the text for the warning that says which claims of a release have which of several classes.
+/// Returns the part of the warning that lists the claims of a release by storage class, because their classes differ.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep the classes that they have: {}", each.join(", "))

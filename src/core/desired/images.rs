@@ -68,8 +68,8 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
-/// Returns a warning for each entry of `spec.images.digests` that can't be the name of an image, because it has neither
-/// a path nor a tag.
+/// Returns a warning for each key of `spec.images.digests` that can't be the name of an image, because it has neither a
+/// path nor a tag.
 pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| {
         Finding::new(
@@ -114,7 +114,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of that in spec.images.mirrors, or take it out",
+                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of the mirror's, or take it out",
                 near(image)
             ),
         )

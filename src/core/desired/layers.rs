@@ -134,7 +134,7 @@ impl<'a> Source<'a> {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// Returns a finding if an expression uses facts of a Job that osdpl can't read.
+    /// Returns a finding if an expression uses job facts that osdpl can't read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");

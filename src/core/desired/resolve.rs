@@ -119,7 +119,7 @@ impl Source<'_> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not checked, because osdpl knows the keys of chart {chart} {locked}, but not those of {version}; `osdpl render --manifests` shows the result"
+            "the keys of these values are not checked, because osdpl knows the keys of version {locked} of chart {chart}, but not of version {version}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding::new(Level::Note, field, message))

@@ -188,7 +188,7 @@ fn duplicates(selection: &mut Selection) {
         if let Some(other) = releases_by_key.insert(key, release) {
             found.push(refused(
                 format!("spec.services (release {release})"),
-                format!("releases {other} and {release} would both be helm release {key}; give one another name"),
+                format!("releases {other} and {release} would both be helm release {key}; rename one of the two"),
             ));
         }
     }

@@ -21,7 +21,8 @@ pub struct SeparateServers {
     /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.` and the
     /// last key of `replicas`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` for the label of the control plane.
+    /// The key of the node label by which the chart selects nodes if the release's values set none; `None` for the
+    /// label of the control plane.
     pub node: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
-/// A set of nodes, given in a way in which charts can select nodes.
+/// A set of nodes that a chart can select: by the values of one label, or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTarget {
     /// The set contains the nodes on which this label has one of these values.
