@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A problem at the end of the chain that components wait for, which someone must fix.
+/// A problem that someone must fix, and for which components wait, directly or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootCauseStatus {
@@ -22,7 +22,7 @@ pub struct RootCauseStatus {
     pub since: String,
 }
 
-/// An object to inspect.
+/// An object that a person should inspect to fix the problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseObject {

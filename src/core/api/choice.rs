@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The approval of changes that the spec did not request (those of a new operator or catalogue, and uninstalls):
-/// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies them at once.
+/// Whether changes that the spec did not request wait for approval. Such changes come from a new version of the
+/// operator or of the catalogue; the uninstall of a release counts as one, too. `Manual`, the default, waits for `osdpl
+/// approve`; `Automatic` applies the changes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.

@@ -188,7 +188,7 @@ pub struct StepStatus {
     pub state: StepState,
     /// The time when the step entered this state, RFC 3339.
     pub since: String,
-    /// Details for people.
+    /// What the step waits for, or why the operator skipped it, for people. It may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -196,15 +196,16 @@ pub struct StepStatus {
 /// The steps in which the operator takes a node out of the cloud and returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenanceStep {
-    /// Wait until the window is open, and the limits and quorums allow one more node in maintenance.
+    /// Wait until the window is open, the limits allow one more node in maintenance, and the pods on the node may be
+    /// evicted.
     Turn,
     /// Disable the compute service, so that the scheduler places no more instances on the node.
     DisableCompute,
     /// Migrate the instances to other nodes, or wait until someone has moved them. The operator skips this step if the
     /// spec lets the instances stay.
     Instances,
-    /// Wait until databases and brokers keep their quorum without the node's pods, and no `PodDisruptionBudget` forbids
-    /// the eviction of these pods.
+    /// Wait until the pods on the node may be evicted: databases and brokers keep their quorum without them, and no
+    /// `PodDisruptionBudget` forbids the eviction.
     Quorum,
     /// Cordon the node, so that it takes no new pods.
     Cordon,
@@ -216,7 +217,7 @@ pub enum MaintenanceStep {
     EnableCompute,
 }
 
-/// The state of a step.
+/// How far the operator is with a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StepState {
     /// The step has not started, because earlier steps are not done.

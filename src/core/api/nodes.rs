@@ -1,4 +1,4 @@
-//! `spec.nodes`: the roles of nodes, and values for daemons on some nodes.
+//! The settings in `spec.nodes`: the roles of nodes, and values for daemons on some nodes.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub struct NodeSelector {
     pub match_expressions: Vec<NodeRequirement>,
 }
 
-/// A requirement on one label.
+/// A requirement that a label of the node must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRequirement {

@@ -102,7 +102,7 @@ pub struct RolloutStatus {
     pub message: String,
 }
 
-/// The phase of a rollout.
+/// How far a rollout is, or what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutPhase {
     /// A person has approved an upgrade, but the operator does not know yet whether pods must be recreated after it.

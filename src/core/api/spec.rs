@@ -140,14 +140,15 @@ impl Common {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOverrides {
-    /// Whether the service is part of the cloud; the presets decide if unset.
+    /// Whether the service is part of the cloud. If unset, the service is part of the cloud if a preset names it or
+    /// another service needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// The address of the service if it runs outside of this cluster. The operator then installs no release of the
     /// service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Credentials of the service that come from your own Secrets instead of being generated.
+    /// The credentials of the service that osdpl takes from your own Secrets instead of generating them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub credentials: BTreeMap<String, SecretKey>,

@@ -27,7 +27,7 @@ pub struct OpenStackDeploymentStatus {
     /// The number of ready components and of all desired components, such as `33/34`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub components: String,
-    /// The desired and the deployed OpenStack release.
+    /// The OpenStack release that the spec requests, and the release that is deployed.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
     /// The version of helm that the operator runs. A new major version of helm changes the inputs of all releases.
@@ -70,7 +70,8 @@ pub enum Phase {
     Installing,
     /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.
     Updating,
-    /// All releases are installed, but something is not available.
+    /// The cloud does not work as desired: for example, a component is not available, or an input of a release is
+    /// missing.
     Degraded,
     /// The cloud is as the spec describes it, and available.
     Ready,
@@ -84,7 +85,7 @@ pub enum Phase {
     Deleting,
 }
 
-/// The desired and the deployed OpenStack release.
+/// The OpenStack release that the spec requests, and the release that is deployed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseStatus {
@@ -205,7 +206,7 @@ pub struct ComponentStatus {
     pub reason: String,
 }
 
-/// The health of a component.
+/// Whether the pods of a component are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ComponentHealth {
     /// All desired pods are available.
@@ -304,7 +305,8 @@ pub mod reason {
 
 /// Returns the schema of a list of conditions, as in Kubernetes: `meta/v1.Condition`.
 ///
-/// With schemas of its own, the crate `k8s-openapi` takes three times as long to build.
+/// The schema is written by hand, because the crate `k8s-openapi` takes three times as long to build if it contains
+/// schemas.
 pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
     schemars::json_schema!({
