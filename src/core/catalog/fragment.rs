@@ -94,7 +94,7 @@ pub struct ValuesForEvery {
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
     /// For each release, the values for the keys that its chart has, computed on first use. The index is
-    /// [`IndexedRelease::position`].
+    /// `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
