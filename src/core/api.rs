@@ -35,8 +35,8 @@ pub use status::{
 
 /// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
 pub const MANAGER: &str = "osdpl";
-/// The annotation with which a person approves waiting changes. Its value is the hash that the status and `osdpl plan`
-/// show.
+/// The annotation with which a person approves waiting changes. Its value is the target hash, which the status and
+/// `osdpl plan` show.
 pub const APPROVE: &str = "osdpl.dev/approve";
 /// The annotation with which a person has the operator adopt running releases that someone else installed. Its value is
 /// the names of the releases, separated by commas, or `all`.
@@ -63,8 +63,8 @@ pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
 /// The annotation on a `NodeMaintenance` with which a person has the operator retry the migration of failed instances.
 /// Its value is ignored.
 pub const RETRY: &str = "osdpl.dev/retry";
-/// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node. The operator sets it before
-/// its first action.
+/// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
+/// sets the finalizer before it changes anything for the maintenance.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
 /// The label on every Secret, Service and Endpoints object that the operator creates. Its value is the resource's name.
 pub const DEPLOYMENT_LABEL: &str = "osdpl.dev/deployment";

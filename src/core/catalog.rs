@@ -57,7 +57,7 @@ impl std::fmt::Display for Component {
 }
 
 impl Component {
-    /// Parses `application/component`; `None` if the text has another form.
+    /// Parses a component from the form `application/component`; `None` if `text` has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let (application, component) = text.split_once('/')?;
         let is_valid = !application.is_empty() && !component.is_empty() && !component.contains('/');
@@ -108,20 +108,21 @@ pub struct Service {
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
-    /// The passwords and keys that the service owns, by name. osdpl generates each one that the user does not provide.
+    /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
+    /// provide.
     pub credentials: BTreeMap<String, file::Credential>,
     /// How pods reach the service if it runs outside of the cluster; `None` if it can't run there.
     pub external: Option<file::External>,
 }
 
-/// One helm release of a service.
+/// A helm release of a service: its chart, its values, and what the operator must know about its objects.
 #[derive(Debug)]
 pub struct Release {
     /// The name of the chart that helm installs.
     pub chart: String,
-    /// The default namespace of the release; that of the custom resource if `None`.
+    /// The namespace of the release if the spec sets none; if `None`, the namespace of the OpenStackDeployment.
     pub namespace: Option<String>,
-    /// The condition under which the release is part of the service; always if `None`.
+    /// The condition under which the release is part of the service; `None` if it always is.
     pub when: Option<Expression>,
     /// The components that must be available before helm installs the release.
     pub needs: Vec<Need>,
@@ -135,8 +136,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// Components of which more than half of the pods must be ready. The operator checks this before it declares a node
-    /// ready to be drained.
+    /// The components of which more than half of the pods must be ready. The operator does not declare a node ready to
+    /// be drained if fewer pods would remain.
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
@@ -157,9 +158,9 @@ pub struct Release {
     /// An expression for the digest of the settings that running instances depend on. An upgrade that changes the
     /// digest waits for approval.
     pub instance_digest: Option<Expression>,
-    /// Helm's `--timeout` for each single hook, in seconds.
+    /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
     pub timeout: u32,
-    /// Whether helm 4 uses server-side apply (`--server-side`).
+    /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     pub server_side: bool,
     /// The values that the release always gets. All fragments override them.
     pub base: Body,
@@ -173,12 +174,12 @@ pub struct Release {
 pub struct Endpoint {
     /// The component whose pods serve the API.
     pub component: Component,
-    /// The key of the API below the charts' `endpoints`, such as `compute`. It equals the service type in Keystone's
-    /// catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `compute`. It equals the service type in
+    /// Keystone's service catalogue.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
-    /// The key of the port below `endpoints.<endpoint>.port`, such as `api`.
+    /// The key of the API's port below `endpoints.<endpoint>.port` in the values of charts, such as `api`.
     pub port_name: String,
     /// The TCP port of the internal endpoint according to the chart's defaults.
     pub port: u16,
@@ -186,7 +187,8 @@ pub struct Endpoint {
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone's. The probe then also reads Keystone's versions and service catalogue.
+    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and service
+    /// catalogue.
     pub keystone: bool,
 }
 
@@ -197,7 +199,7 @@ pub struct DaemonSet {
     pub form: Form,
     /// The component of the `DaemonSet`'s pods.
     pub component: Component,
-    /// The condition under which the chart creates the `DaemonSet`; always if `None`.
+    /// The condition under which the chart creates the `DaemonSet`; `None` if the chart always creates it.
     pub when: Option<Expression>,
     /// The paths whose values must be equal on all nodes, because they end up in objects that all nodes share.
     pub shared: Vec<Path>,
@@ -206,13 +208,13 @@ pub struct DaemonSet {
 /// A reference from a release to a component that it needs, waits for, or works with.
 #[derive(Debug)]
 pub struct Need {
-    /// The required component.
+    /// The component that the release refers to.
     pub component: Component,
-    /// The condition under which the component is required; always if `None`.
+    /// The condition under which the release requires the component; `None` if it always does.
     pub when: Option<Expression>,
 }
 
-/// A preset: a named set of services, features and values.
+/// A preset: the services, settings of features, and values that a spec gets if it names the preset.
 #[derive(Debug)]
 pub struct Preset {
     /// The path of the file that declares the preset, such as `presets/ha.yaml`.
@@ -225,13 +227,13 @@ pub struct Preset {
     pub features: Values,
     /// The values that the preset sets in releases.
     pub fragments: Vec<Fragment>,
-    /// The presets that can't be combined with this one. Each has a message with the reason and the remedy.
+    /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     pub excludes: BTreeMap<String, String>,
     /// The checks that osdpl runs on a spec that uses the preset.
     pub checks: Vec<Check>,
 }
 
-/// A feature that can be enabled and configured.
+/// A feature: settings of the spec with a schema, and the values that they set in releases.
 #[derive(Debug)]
 pub struct Feature {
     /// The path of the file that declares the feature, such as `values/features/storage.yaml`.
@@ -253,7 +255,7 @@ pub struct Feature {
 /// A list of Secrets with certificates, and the requirements that osdpl checks them against.
 #[derive(Debug)]
 pub struct Certificates {
-    /// The condition under which the feature requires the Secrets; always if `None`.
+    /// The condition under which the feature requires the Secrets; `None` if it always does.
     pub when: Option<Expression>,
     /// The field of the spec that findings about these certificates name.
     pub field: String,
@@ -261,7 +263,7 @@ pub struct Certificates {
     pub secrets: Body,
     /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
     pub keys: CertificateKeys,
-    /// Whether the user must create the Secrets. osdpl then reports a Secret that is missing.
+    /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     pub user_provided: bool,
 }
 
@@ -272,20 +274,20 @@ pub struct OpenStackRelease {
     pub file: String,
     /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack`, which expressions read, such as the tag of images.
+    /// The content of the variable `openstack` in expressions, such as the tag of the release's images.
     pub variables: Values,
-    /// The names of the OpenStack releases from which a cloud can be upgraded to this one.
+    /// The names of the OpenStack releases from which a cloud can be upgraded to this release.
     pub upgrades_from: Vec<String>,
     /// The values that the OpenStack release sets in helm releases.
     pub fragments: Vec<Fragment>,
 }
 
-/// A check of the whole spec: osdpl reports `message` if `when` is true.
+/// A check that a preset or feature contributes: osdpl reports `message` if the condition `when` is true for the spec.
 #[derive(Debug)]
 pub struct Check {
     /// The condition under which osdpl reports the message.
     pub when: Expression,
-    /// The severity of the message: an error rejects the resource.
+    /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
     /// The field of the spec that the finding names.
     pub field: String,
@@ -294,21 +296,22 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values that the catalogue sets to one expression and nothing else, if this
-    /// expression reads the variable `ceph`.
+    /// Returns the paths in a release's values whose value in the catalogue consists of exactly one expression, which
+    /// reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
     }
 
-    /// Returns the fields in these features' values that reference a key of a Secret, in the order of the fields.
+    /// Returns the fields of features that reference a key of a Secret, in the order of the fields. `features` are the
+    /// settings of all features.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
-    /// Returns the known keys of the charts' values.
+    /// Returns the known keys of the values of each chart.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
     }

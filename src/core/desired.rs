@@ -114,27 +114,30 @@ impl Selection {
     }
 }
 
-/// What [`resolve`] needs besides the spec and the catalogue, such as credentials and charts.
+/// The facts about the cluster from which [`resolve`] computes values, such as credentials and charts.
 #[derive(Clone, Default, PartialEq)]
 pub struct Facts {
     /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// What the operator could read about the Ceph that the cloud uses; `None` if the cloud uses no Ceph.
+    /// The properties of the Ceph that the cloud uses, as far as the operator could read them; `None` if the cloud uses
+    /// no Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The values from the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read them; by
-    /// kind, name and key.
+    /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
+    /// by kind, name and key.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The texts from the Secrets that features name, or the reason why osdpl can't read them; by the names of Secret
-    /// and key.
+    /// The strings in the keys of Secrets that features name, or the reason why osdpl can't read a string; by the names
+    /// of Secret and key.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read them; by release.
+    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read the facts; by
+    /// release.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// For each credential that is not available, the reason and what the user must do; by service and credential name.
+    /// The credentials that are not available, by service and credential name, each with the reason and the remedy.
     pub missing: BTreeMap<(String, String), String>,
-    /// The releases for which osdpl refuses the name or namespace that the spec requests, each with the reason; by
-    /// catalogue name.
+    /// The releases for which osdpl refuses the name or namespace that the spec requests, by catalogue name, each with
+    /// the reason.
     pub refused: BTreeMap<String, Blocked>,
-    /// The chart of each release, or the reason why it is not available.
+    /// The properties of each release's chart, or the reason why the chart is not available; by the release's catalogue
+    /// name.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these
     /// releases.
@@ -170,11 +173,12 @@ pub struct ChartInfo {
     pub version: String,
     /// The digest of the chart's content; a new digest changes the inputs of the release.
     pub digest: String,
-    /// The fingerprint of the chart in helm's records (see [`crate::release::chart_fingerprint`]); empty if unknown.
+    /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
+    /// empty if unknown.
     pub fingerprint: String,
     /// The chart's default images (`images.tags`), by the key in its values.
     pub images: BTreeMap<String, String>,
-    /// The chart's defaults of the switches `manifests.job_*`: `true` if the chart renders the Job.
+    /// The chart's default of each switch `manifests.job_*`: `true` if the chart renders the Job.
     pub jobs: BTreeMap<String, bool>,
 }
 
@@ -196,7 +200,7 @@ pub struct Desired {
     pub findings: Vec<Finding>,
 }
 
-/// A desired release: what osdpl passes to helm, and what osdpl needs to know about the release's objects.
+/// A desired release: its inputs for helm, and the properties of its objects that the operator must know.
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// The namespace and name of the helm release.
@@ -235,7 +239,7 @@ pub struct DesiredRelease {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The release's `CronJobs` that test the cloud, each with the location of its results.
     pub tests: BTreeMap<Component, String>,
-    /// The number of Jobs that the chart renders with these values.
+    /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
     /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change their
     /// templates.
@@ -248,16 +252,17 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
-    /// The fingerprint of the chart in helm's records, if known.
+    /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
+    /// `None` if unknown.
     pub fingerprint: Option<String>,
     /// Whether the spec pauses the release.
     pub paused: bool,
-    /// Whether osdpl manages the release. If not, osdpl removes its labels from the release's record and leaves the
-    /// release alone.
+    /// Whether osdpl manages the release. If `false`, osdpl removes its labels from the release's record and does not
+    /// change the release.
     pub managed: bool,
-    /// What osdpl does about drift of the release's objects.
+    /// What osdpl does if someone edited or deleted objects of the release without helm.
     pub drift: DriftPolicy,
-    /// Why osdpl can't run helm for the release; `None` if it can.
+    /// The reason why osdpl can't run helm for the release; `None` if it can run helm.
     pub blocked: Option<Blocked>,
 }
 
@@ -269,7 +274,7 @@ impl DesiredRelease {
     }
 }
 
-/// What provides a component that a release needs.
+/// The release or external service that provides a component which a release needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// A desired release, given by its catalogue name.
@@ -287,9 +292,9 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release; `None` if it sets none or the locked one.
+/// Returns the chart version that the spec sets for a release; `None` if it sets none, or the locked version.
 ///
-/// The catalogue's knowledge of the locked version, such as its keys, does not hold for another version.
+/// Facts about the locked version in the catalogue, such as its keys, may be wrong for another version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -1,37 +1,37 @@
-//! `status.causes`: root causes, and the objects they affect.
+//! The entries of `status.causes`: root causes, and the objects that they affect.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A root cause that needs a fix.
+/// A problem that someone must fix, and for which components wait, directly or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootCauseStatus {
     /// The problem and its reason, in one line.
     pub message: String,
-    /// The objects to inspect: the cause itself, its pod, a claim, a node.
+    /// The objects to inspect, such as the failing workload, its pod, a volume claim or a node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<CauseObject>,
-    /// The affected components and Jobs that wait for it, directly or not, at most 20.
+    /// The components and Jobs that wait for the cause, directly or not, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affected: Vec<String>,
-    /// The time of the first report, RFC 3339.
+    /// The time when the operator first reported the cause, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,
 }
 
-/// An object to inspect.
+/// An object that a person should inspect to fix the problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseObject {
-    /// Its kind: `StatefulSet`, `Pod`, `PersistentVolumeClaim`, `Node` …; `Release` is a helm release.
+    /// The kind of the object: `StatefulSet`, `Pod`, `PersistentVolumeClaim`, `Node` …; `Release` is a helm release.
     pub kind: String,
-    /// Its namespace; empty for a node.
+    /// The namespace of the object; empty for a node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 

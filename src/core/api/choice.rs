@@ -1,41 +1,42 @@
-//! Enumerations that fields of the spec have as their type.
+//! The enumerations that are the types of fields of the spec.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The approval of changes that the spec did not request (those of a new operator or catalogue, and uninstalls):
-/// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies them at once.
+/// Whether changes that the spec did not request wait for approval. Such changes come from a new version of the
+/// operator or of the catalogue; the uninstall of a release counts as one, too. `Manual`, the default, waits for `osdpl
+/// approve`; `Automatic` applies the changes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
-    /// Changes wait until a person approves them with `osdpl approve`.
+    /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.
     #[default]
     Manual,
-    /// The operator applies changes at once, without an approval.
+    /// The operator applies changes that the spec did not request at once, without approval.
     Automatic,
 }
 
-/// The objects that remain after a deletion of the resource: `Retain`, the default, keeps volume claims, credentials
-/// and key Secrets, which the same resource uses when it is applied again; `Purge` removes everything; `Detach` keeps
-/// everything, so that the releases keep running and can be managed with helm by hand.
+/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps volume claims,
+/// credentials and key Secrets; if someone creates the resource again, it uses them. `Purge` removes everything.
+/// `Detach` keeps everything, so that the releases keep running and people can manage them with helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// Keeps volume claims, credentials and key Secrets. The resource uses them when it is applied again.
+    /// The operator keeps volume claims, credentials and key Secrets. A resource with the same name uses them again.
     #[default]
     Retain,
-    /// Removes everything, also volume claims, credentials and key Secrets.
+    /// The operator removes everything, also volume claims, credentials and key Secrets.
     Purge,
-    /// Keeps the releases running, and keeps Secrets and labels of nodes. The operator does not run helm.
+    /// The releases keep running, and the operator keeps Secrets and labels of nodes. It does not run helm.
     Detach,
 }
 
-/// The reaction to objects of a release that someone edited or deleted without helm.
+/// What the operator does if someone edited or deleted objects of a release without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {
-    /// Reports in the status what was changed, when and by whom.
+    /// The operator reports in the status who changed what and when.
     #[default]
     Report,
-    /// Applies the release again, which reverts the change.
+    /// The operator runs helm for the release again, which reverts the change.
     Repair,
-    /// Ignores the change.
+    /// The operator ignores the change.
     Ignore,
 }

@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A node that is taken out of the cloud for maintenance.
+/// Which node the operator takes out of the cloud for maintenance, and when and how.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "osdpl.dev",
@@ -33,38 +33,39 @@ pub struct NodeMaintenanceSpec {
     /// The node's name. It can't be changed.
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
-    /// The time window of the maintenance. If unset, it starts at once and has no end.
+    /// The time window of the maintenance. If unset, the maintenance starts at once and has no time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<MaintenanceWindow>,
-    /// The handling of the instances on the node; `Migrate` if unset.
+    /// What the operator does with the instances on the node; `Migrate` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancePolicy>,
-    /// The number of instances that are migrated at a time; 2 if unset.
+    /// The maximum number of instances that the operator migrates at the same time; 2 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub parallel_migrations: Option<u32>,
-    /// The reason, for people. It becomes part of the compute service's `disabled_reason`.
+    /// Why the node is in maintenance, for people. The operator copies it into the `disabled_reason` of the compute
+    /// service.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 160))]
     pub reason: String,
 }
 
-/// The time window of a maintenance.
+/// The time in which the operator may empty the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceWindow {
-    /// Nothing starts before this time, RFC 3339.
+    /// The maintenance does not start before this time, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub start: Option<String>,
-    /// A node that is not ready to be drained by then is returned, RFC 3339. A node that is ready stays out until this
-    /// resource is deleted.
+    /// The end of the window, RFC 3339. If the node is not ready to be drained at this time, the operator returns it to
+    /// the cloud. If it is ready, it stays out of the cloud until someone deletes this resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub end: Option<String>,
 }
 
-/// The handling of the instances on a node.
+/// What the operator does with the instances on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
     /// The operator has Nova live-migrate the instances to hosts that Nova's scheduler selects.
@@ -76,37 +77,40 @@ pub enum InstancePolicy {
     Leave,
 }
 
-/// The progress of a maintenance.
+/// How far the maintenance is, and what it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMaintenanceStatus {
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// A summary for people. Programs should read the conditions.
+    /// The state of the maintenance in one word, for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<MaintenancePhase>,
-    /// The reason for waiting, or the action to take, in one line.
+    /// What the maintenance waits for, or what a person must do, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The instances on the node, if it is a compute node.
+    /// The instances on the node, and the progress of their migration; unset until Nova has reported a compute service
+    /// for the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
-    /// The roles of the node when it last existed. They count for the limits while it is deleted.
+    /// The roles of the node, also after someone deleted the node or removed its labels. The node then still counts for
+    /// the limits of these roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// The UUID of the compute service that this maintenance disabled, or was about to disable. It is never unset.
+    /// The UUID of the compute service that this maintenance has disabled or is about to disable. Once set, it stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<String>,
-    /// The types of neutron's agents that were alive when the compute service was disabled. They are awaited when the
-    /// node is returned.
+    /// The types of the node's Neutron agents that were enabled and alive when the operator disabled the compute
+    /// service. When the operator returns the node, it waits until these agents are alive again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// The time when the node was first ready to be drained, RFC 3339. It is never unset, and the end of the window has
-    /// no effect after it.
+    /// The time when the node was first ready to be drained, RFC 3339. Once set, it stays, and the operator ignores the
+    /// end of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
-    /// All steps, in order. The steps of the return are added when it starts.
+    /// All steps of the maintenance, in order. When the return of the node begins, the operator adds the steps of the
+    /// return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
     /// The conditions `ReadyToDrain` and `Blocked`.
@@ -115,7 +119,7 @@ pub struct NodeMaintenanceStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A summary for people.
+/// The state of a maintenance in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenancePhase {
     /// The operator has done nothing yet, because the window is not open, or limits do not allow it.
@@ -134,46 +138,47 @@ pub enum MaintenancePhase {
     Expired,
 }
 
-/// The instances on a node.
+/// The number of instances on a node, and the progress of their migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesStatus {
-    /// `3/5`: instances that have left, of the initial number.
+    /// The number of instances that have left the node, and `total`, such as `3/5`.
     pub moved: String,
-    /// The initial number of instances.
+    /// The highest number of instances on the node since the maintenance began.
     pub total: u32,
     /// The number of instances that are still on the node.
     pub remaining: u32,
-    /// The number of instances that are being migrated.
+    /// The number of instances that the operator is migrating or starts to migrate.
     pub migrating: u32,
-    /// Instances that do not leave by themselves, at most 20 of them.
+    /// The instances that can't be migrated until a person acts, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedInstance>,
-    /// The id of nova's last migration before this maintenance. Migrations with higher ids belong to it.
+    /// The id of Nova's last migration before this maintenance or its last retry. Failed migrations up to this id are
+    /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// The time since which the node has no instances and none on their way to it, RFC 3339. A second check must
-    /// confirm it.
+    /// The time since which the node has no instances, and no instance is on its way to the node, RFC 3339. A second
+    /// query of Nova must confirm this before the step ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
-    /// The time when nova was last queried while the node could be drained, RFC 3339.
+    /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<String>,
 }
 
-/// An instance that does not leave by itself.
+/// An instance that can't be migrated until a person acts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedInstance {
-    /// Its UUID.
+    /// The UUID of the instance.
     pub id: String,
-    /// Its name.
+    /// The name of the instance.
     pub name: String,
-    /// The reason, and what to do.
+    /// Why the instance can't be migrated, and what to do.
     pub reason: String,
 }
 
-/// A step of a maintenance.
+/// The state of one step of a maintenance or of the return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStatus {
@@ -181,24 +186,26 @@ pub struct StepStatus {
     pub name: MaintenanceStep,
     /// The state of the step.
     pub state: StepState,
-    /// The start of the state, RFC 3339.
+    /// The time when the step entered this state, RFC 3339.
     pub since: String,
-    /// Details for people.
+    /// What the step waits for, or why the operator skipped it, for people. It may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The steps of a maintenance and of the return.
+/// The steps in which the operator takes a node out of the cloud and returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenanceStep {
-    /// Wait until the window is open, and the limits and quorums allow one more node in maintenance.
+    /// Wait until the window is open, the limits allow one more node in maintenance, and the pods on the node may be
+    /// evicted.
     Turn,
     /// Disable the compute service, so that the scheduler places no more instances on the node.
     DisableCompute,
-    /// Migrate the instances to other nodes, or wait until someone has moved them, unless they may stay.
+    /// Migrate the instances to other nodes, or wait until someone has moved them. The operator skips this step if the
+    /// spec lets the instances stay.
     Instances,
-    /// Wait until databases and brokers keep their quorum without the node's pods, and no `PodDisruptionBudget` forbids
-    /// the eviction of these pods.
+    /// Wait until the pods on the node may be evicted: databases and brokers keep their quorum without them, and no
+    /// `PodDisruptionBudget` forbids the eviction.
     Quorum,
     /// Cordon the node, so that it takes no new pods.
     Cordon,
@@ -210,32 +217,34 @@ pub enum MaintenanceStep {
     EnableCompute,
 }
 
-/// The state of a step.
+/// How far the operator is with a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StepState {
-    /// Earlier steps are not done yet.
+    /// The step has not started, because earlier steps are not done.
     Pending,
     /// The step is in progress.
     Active,
-    /// The step has started and waits for something, which its message names.
+    /// The step has started, and waits for what its message names.
     Waiting,
     /// The step is done.
     Done,
-    /// The operator skipped the step: there was nothing to do, or nothing that the operator owns.
+    /// The operator skipped the step, because there was nothing to do, or because someone else had cordoned the node or
+    /// disabled the compute service.
     Skipped,
 }
 
-/// The number of nodes that may be in maintenance at once.
+/// The limits on the number of nodes that are in maintenance at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceLimits {
-    /// The limit for each role; 1 for roles without an entry.
+    /// The maximum number of nodes of each role that are in maintenance at the same time; 1 for a role without an
+    /// entry.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = serde_json::json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 1000})))]
     pub limits: std::collections::BTreeMap<String, u32>,
 }
 
-/// The condition types of a `NodeMaintenance`.
+/// The types of the conditions that the operator sets on a `NodeMaintenance`.
 pub mod maintenance_condition {
     /// A person can drain the node: it is cordoned, and its instances have left or may stay.
     pub const READY_TO_DRAIN: &str = "ReadyToDrain";

@@ -1,4 +1,4 @@
-//! `spec.nodes`: the roles of nodes, and values for daemons on some nodes.
+//! The settings in `spec.nodes`: the roles of nodes, and values for daemons on some nodes.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,28 @@ use super::MaintenanceLimits;
 use super::Rollout;
 use super::spec::free_form_schema;
 
-/// The roles of nodes, and the values that differ on some of them. If unset, no node is changed.
+/// Settings for nodes: their roles, values for the pods on some nodes, the rollout of the data plane, and limits for
+/// maintenance. If unset, the operator sets no labels on nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Nodes {
     /// The nodes of each role (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or a role of your
-    /// own). The operator sets the role's labels on these nodes and removes them when a node leaves the role. Other
-    /// labels are not changed.
+    /// own). The operator sets the role's labels on these nodes, and removes them when a node leaves the role. It does
+    /// not change other labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
-    /// Values for some nodes, of releases that run on every node. Later entries win, and an entry by name wins over
-    /// entries by label. With libvirt and ovn, a node that matches two entries runs no pod at all.
+    /// Values of daemons for the pods on some nodes. If several entries select the same nodes, later entries override
+    /// earlier ones. If entries with different selectors match one node, the node gets the values of only one entry
+    /// with the charts of nova and neutron: of the entry that names the node, or else of the last entry. With the
+    /// charts of libvirt and ovn, no pod runs on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
-    /// The rollout of the data plane's pods.
+    /// How the operator replaces the pods of the data plane after a change of their template.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
-    /// The number of nodes of each role that may be in maintenance (`NodeMaintenance`) at once.
+    /// The limits on the number of nodes that are in maintenance (`NodeMaintenance`) at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<MaintenanceLimits>,
 }
@@ -40,96 +43,97 @@ impl Nodes {
     }
 }
 
-/// The nodes of a role.
+/// Which nodes have a role, and the labels that the operator sets on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleNodes {
-    /// Nodes by name.
+    /// The names of nodes that have the role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), inner(length(min = 1, max = 253)))]
     pub names: Vec<String>,
-    /// Nodes by their labels, in addition to those by name.
+    /// Selects further nodes by labels, in addition to the nodes in `names`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
-    /// The labels of the role. They are required for a role of your own, and replace those of the catalogue for a known
-    /// role.
+    /// The labels that the operator sets on the nodes of the role. A role of your own needs labels. For a role of the
+    /// catalogue, they replace the catalogue's labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub labels: BTreeMap<String, String>,
 }
 
-/// Nodes by their labels, as in Kubernetes' label selectors. All requirements must be met.
+/// Selects nodes by labels, as label selectors of Kubernetes do. A node must meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {
-    /// Labels with their values.
+    /// Labels that the node must have, each with its value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub match_labels: BTreeMap<String, String>,
-    /// Requirements on labels.
+    /// Further requirements on labels of the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub match_expressions: Vec<NodeRequirement>,
 }
 
-/// A requirement on one label.
+/// A requirement that a label of the node must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRequirement {
     /// The label's key.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    /// How to compare the label with `values`: `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: NodeOperator,
-    /// Values, for `In` and `NotIn`.
+    /// The values with which the operators `In` and `NotIn` compare the label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 63)))]
     pub values: Vec<String>,
 }
 
-/// The operator of a label requirement.
+/// How a requirement compares the label of a node with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeOperator {
-    /// The label has one of the values.
+    /// The node has the label with one of the values.
     In,
-    /// The label has none of the values, or does not exist.
+    /// The node does not have the label, or has it with another value.
     NotIn,
-    /// The label exists.
+    /// The node has the label, with any value.
     Exists,
-    /// The label does not exist.
+    /// The node does not have the label.
     DoesNotExist,
 }
 
-/// Values for some nodes.
+/// Values of releases for the pods on some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOverride {
-    /// A name for messages.
+    /// The name of the entry in messages. Each entry needs another name.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Nodes by one label: one entry of `matchLabels`, or one of `matchExpressions` with the operator `In`. The charts
-    /// support no other selectors.
+    /// Selects the nodes by one label: with one entry of `matchLabels`, or with one entry of `matchExpressions` that
+    /// has the operator `In`. The charts support no other selectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
-    /// Nodes by name, instead of a selector.
+    /// The names of the nodes, instead of a selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub nodes: Vec<String>,
-    /// The values that differ, by release.
+    /// The values for these nodes, by the release's name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 8))]
     pub releases: BTreeMap<String, NodeValues>,
 }
 
-/// The values of one release that differ on some nodes.
+/// The values of one release for the pods on some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeValues {
-    /// The daemons of the release, such as `ovs-agent` of neutron. Not needed if the release has only one.
+    /// The daemons of the release whose pods get the values, such as `ovs-agent` of neutron. Not needed if the release
+    /// has only one daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub daemonsets: Vec<String>,
-    /// Helm values, merged over those of all other layers.
+    /// Helm values, which override the values of all other layers.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,

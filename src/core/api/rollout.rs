@@ -1,4 +1,4 @@
-//! The rollout of the data plane's pods: `spec.nodes.rollout` and its status.
+//! The rollout of the data plane's pods: the settings in `spec.nodes.rollout`, and the entries of `status.rollouts`.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::Approval;
 
-/// The pause after each batch if the spec sets none, in seconds.
+/// The number of seconds that a rollout pauses after each batch if the spec sets no `pauseSeconds`.
 const PAUSE: i32 = 30;
 
-/// The rollout of data plane pods (openvswitch, ovn-controller, libvirt, nova-compute) after a change of their
+/// How the operator replaces the pods of openvswitch, ovn-controller, libvirt and nova-compute after a change of their
 /// template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// The approval of rollouts: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts them at once. A
-    /// rollout that follows from an approved change of the cloud needs no second approval.
+    /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
+    /// rollout at once. A rollout that follows from an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
@@ -23,7 +23,8 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
-    /// The seconds to wait after the last pod of a batch is ready before the next batch; 30 if unset.
+    /// The number of seconds from the time when the last pod of a batch is ready to the start of the next batch; 30 if
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub pause_seconds: Option<i32>,
@@ -37,8 +38,8 @@ impl Rollout {
 
     /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. A text that is not a
-    /// percentage counts as 1; the API server rejects such a text anyway.
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. A string that is not a
+    /// percentage counts as 1; the API server rejects such a string anyway.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -58,64 +59,67 @@ impl Rollout {
     }
 }
 
-/// The rollout of one component.
+/// The progress of the newest rollout of one component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
     /// The phase of the rollout.
     pub phase: RolloutPhase,
-    /// The release, by its name in the catalogue.
+    /// The release's name in the catalogue.
     pub release: String,
-    /// The target revision of the pod template, as Kubernetes hashes it. With several DaemonSets, the revisions of all
-    /// of them.
+    /// The revision of the pod template that all pods get, as Kubernetes hashes it. If the component has several
+    /// DaemonSets, their revisions, joined.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
-    /// Whether that revision may be rolled out.
+    /// Whether a person or the spec has approved the rollout of `revision`.
     #[serde(default)]
     pub approved: bool,
-    /// The digest of the release's inputs that a person approved before the revision was known.
+    /// The digest of the inputs of an upgrade that a person approved. The approval also covers the rollout that follows
+    /// from the upgrade.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether the approval came from the spec. It is valid as long as the spec has it.
+    /// Whether the approval came from the spec (`approval: Automatic`). It then ends when the spec no longer contains
+    /// this setting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// The number of nodes with a pod of that revision.
+    /// The number of ready pods that were made from `revision`.
     #[serde(default)]
     pub updated: i32,
-    /// The number of nodes that need one.
+    /// The number of nodes that should run a pod of the component.
     #[serde(default)]
     pub total: i32,
-    /// The number of nodes per batch.
+    /// The number of nodes whose pods the operator recreates at the same time.
     #[serde(default)]
     pub batch_size: i32,
-    /// The nodes whose pods are being recreated, at most 20 of them.
+    /// The names of the nodes whose pods the operator is recreating, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<String>,
-    /// The nodes that are skipped because they are `NotReady`, at most 20 of them.
+    /// The names of the nodes that the rollout skips because they are `NotReady`, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
-    /// The reason for waiting, or the action to take.
+    /// What the rollout waits for, or what a person must do.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The phase of a rollout.
+/// How far a rollout is, or what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutPhase {
-    /// The rollout was approved, but it is not known yet whether it has any pods to recreate.
+    /// A person has approved an upgrade, but the operator does not know yet whether pods must be recreated after it.
     #[default]
     Pending,
     /// The rollout waits until a person approves it.
     AwaitingApproval,
-    /// The rollout waits for something else: its release, another rollout, or nodes that are `NotReady`.
+    /// The rollout can't continue, for example because helm is changing its release, another component is being rolled
+    /// out, or nodes are `NotReady`.
     Waiting,
     /// The operator is recreating the pods of a batch.
     Rolling,
-    /// The pods of a batch are ready, and the pause after the batch has not ended.
+    /// The pods of a batch are ready, and the operator waits for the end of the pause before it begins the next batch.
     Pausing,
     /// A pod of the new revision does not become ready, so the operator recreates no other pod.
     Stopped,
-    /// Every node has a pod of the new revision.
+    /// Every node that should run the component has a pod of the new revision.
     Complete,
 }
 
@@ -128,7 +132,8 @@ impl RolloutPhase {
         }
     }
 
-    /// Whether the operator has recreated some pods in this rollout, and more are to follow.
+    /// Whether the operator is in the middle of a rollout: it is recreating pods, pauses between batches, or has
+    /// stopped.
     pub(crate) fn has_begun(self) -> bool {
         match self {
             Self::Rolling | Self::Pausing | Self::Stopped => true,
@@ -138,8 +143,7 @@ impl RolloutPhase {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // `maxLength` limits the cost that the API server estimates for the CEL rule on this field. It has no effect on a
-    // number.
+    // `maxLength` lowers the cost that the API server estimates for the CEL rule on this field. It limits only strings.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

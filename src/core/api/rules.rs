@@ -13,7 +13,7 @@
 
 use serde_json::{Value, json};
 
-/// A CEL rule of a CRD, and its place in the schema.
+/// A CEL rule of a CRD, and the part of the schema to which it applies.
 pub(super) struct Rule {
     /// The path of the schema to which the rule is added: properties by name, `*` for the values of a map, `[]` for the
     /// items of a list; empty for the whole object.
@@ -22,7 +22,7 @@ pub(super) struct Rule {
     pub holds: &'static str,
     /// The message of the API server if the rule fails: what is required, and how to fix it.
     pub message: &'static str,
-    /// The field that the API server's message names, relative to `at`; `at` itself if `None`.
+    /// The path of the field that the API server's message names, below `at`; `None` if it names the field at `at`.
     pub field: Option<&'static str>,
 }
 
@@ -42,7 +42,8 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
-/// It is as short as possible, because its cost counts for every path of every release.
+/// The API server limits the estimated cost of the rules of a CRD, and counts this rule for every path of every
+/// release. So the rule is as short as possible.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
      double quotes: labels.\"example.org/zone\"";
@@ -53,7 +54,7 @@ const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, 
 const OBJECT_MESSAGE: &str =
     "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
 
-/// The rules of `OpenStackDeployment`.
+/// The CEL rules that the API server checks for an `OpenStackDeployment`.
 pub(super) const RULES: &[Rule] = &[
     rule(
         "",
@@ -158,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// The rules of `NodeMaintenance`.
+/// The CEL rules that the API server checks for a `NodeMaintenance`.
 pub(super) const MAINTENANCE_RULES: &[Rule] = &[
     rule(
         "spec.node",

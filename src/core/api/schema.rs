@@ -8,7 +8,7 @@ use super::rules::{MAINTENANCE_RULES, RULES, Rule};
 use super::{NodeMaintenance, OpenStackDeployment};
 use crate::catalog::{Catalog, SECRET_MARK};
 
-/// The reason why a CRD can't be generated.
+/// Why osdpl can't generate a CRD.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The schema of a feature uses a keyword or a value that a CRD can't contain.
@@ -16,7 +16,7 @@ pub enum SchemaError {
     Feature {
         /// The path of the feature's file, such as `values/features/tls.yaml`.
         file: String,
-        /// The error of converting the feature's schema to that of a CRD.
+        /// The error of converting the feature's schema to the schema of a CRD.
         source: serde_json::Error,
     },
     /// The schema of the Rust types can't be converted.

@@ -44,10 +44,10 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackDeploymentSpec {
-    /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet once deployed.
+    /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet after the cloud was deployed.
     #[schemars(length(max = 16))]
     pub openstack_release: String,
-    /// Presets to compose, such as `compute`, `storage`, `ha`, in this order. Later ones win.
+    /// The names of presets, such as `compute`, `storage` and `ha`. A later preset overrides values of earlier ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub presets: Vec<String>,
@@ -63,56 +63,59 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
-    /// The features and their settings. The features of the built-in catalogue are listed with their fields; others can
-    /// come from a catalogue of your own.
+    /// The settings of features, by the feature's name. The fields of built-in features are listed here. A feature can
+    /// also come from files that you add to the catalogue.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub features: Map<String, Value>,
-    /// Values for all charts, or for one group of them.
+    /// Values for all releases, and values for all releases of one group.
     #[serde(default, skip_serializing_if = "Common::is_empty")]
     pub common: Common,
-    /// Changes to single services.
+    /// Settings of single services, by the service's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 96))]
     pub services: BTreeMap<String, ServiceOverrides>,
-    /// The roles of nodes, and the values that differ on some of them. If unset, no node is changed.
+    /// Settings for nodes: their roles, values for the pods on some nodes, the rollout of the data plane, and limits
+    /// for maintenance. If unset, the operator sets no labels on nodes.
     #[serde(default, skip_serializing_if = "Nodes::is_empty")]
     pub nodes: Nodes,
-    /// The source of charts.
+    /// The repository from which the operator fetches charts.
     #[serde(default, skip_serializing_if = "Charts::is_empty")]
     pub charts: Charts,
-    /// The source of container images.
+    /// Which container images the pods use: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Whether changes that the spec did not request wait for a person.
+    /// Whether changes that the spec did not request wait until a person approves them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// While true, nothing is installed, upgraded or uninstalled. The status is still updated.
+    /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// The objects that remain after a deletion of this resource; `Retain` if unset.
+    /// Which objects the operator keeps when someone deletes this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// The reaction to objects of releases that someone edited or deleted without helm; `Report` if unset.
+    /// What the operator does if someone edited or deleted objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
 
-/// One layer of helm values, and the chart defaults it removes.
+/// Helm values of releases, and the chart defaults to remove.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
-    /// Helm values. Maps merge, lists and scalars replace, an explicit null removes the chart's default.
+    /// Helm values. A map is merged with the map of lower layers, and a list or scalar replaces the lower value. An
+    /// explicit null removes the chart's default.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,
-    /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed.
+    /// The paths at which osdpl removes the chart's default, such as `conf.nova.DEFAULT.debug`. Write a key that
+    /// contains dots in quotes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
 }
 
-/// Values for all charts and for the two groups.
+/// Values for all releases, and values for all releases of one group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Common {
@@ -133,34 +136,36 @@ impl Common {
     }
 }
 
-/// Changes to one service.
+/// The settings of one service: whether it runs and where, its credentials, and its releases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOverrides {
-    /// Whether the service is part of the cloud; the presets decide if unset.
+    /// Whether the service is part of the cloud. If unset, the service is part of the cloud if a preset names it or
+    /// another service needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Set if the service runs outside this cluster. No release is installed for it.
+    /// The address of the service if it runs outside of this cluster. The operator then installs no release of the
+    /// service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Credentials of the service that come from your own Secrets instead of being generated.
+    /// The credentials of the service that osdpl takes from your own Secrets instead of generating them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub credentials: BTreeMap<String, SecretKey>,
-    /// Changes to single releases of the service.
+    /// Settings of single releases of the service, by the release's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 6))]
     pub releases: BTreeMap<String, ReleaseOverrides>,
 }
 
-/// The address of an external service.
+/// The address of a service that runs outside of this cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct External {
-    /// An IP address or DNS name.
+    /// The IP address or DNS name of the service.
     #[schemars(length(max = 253))]
     pub host: String,
-    /// The TCP port; the service's usual one if unset.
+    /// The TCP port of the service; if unset, the port that the catalogue sets for the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
@@ -170,68 +175,71 @@ pub struct External {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretKey {
-    /// The Secret's name.
+    /// The name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key in its data.
+    /// The key in the Secret's data.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }
 
-/// Changes to one release.
+/// The settings of one helm release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseOverrides {
-    /// Values of this release, merged over all other layers.
+    /// Values of this release, which override values of `spec.common`, presets, features and the catalogue.
     #[serde(flatten)]
     pub overrides: Overrides,
-    /// Values from Secrets or ConfigMaps, merged in order, below `values`.
+    /// Values in Secrets or ConfigMaps. A later entry overrides values of earlier ones, and `values` overrides all
+    /// entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<ValuesFrom>,
-    /// The chart's version; that of the catalogue's lock if unset.
+    /// The version of the chart; if unset, the version in the catalogue's lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The namespace of the release; if unset, the one from the catalogue (cert-manager), else the resource's. An
-    /// installed release is not moved.
+    /// The namespace of the release. If unset, it is the catalogue's namespace for the release (such as cert-manager),
+    /// or else the namespace of this resource. The namespace of an installed release can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
-    /// The helm name of the release; the catalogue's name if unset. An installed release keeps its name.
+    /// The name of the release in helm; if unset, the release's name in the catalogue. The name of an installed release
+    /// can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 53))]
     pub name: Option<String>,
-    /// While true, this release is neither upgraded nor uninstalled.
+    /// While true, the operator neither upgrades nor uninstalls this release.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// False unmanages the release: it keeps running, but is neither changed nor monitored any more.
+    /// Set `false` to unmanage the release: it keeps running, but the operator no longer changes or monitors it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<bool>,
-    /// The reaction to objects of this release that someone edited or deleted; that of `spec.drift` if unset.
+    /// What the operator does if someone edited or deleted objects of this release without helm; `spec.drift` applies
+    /// if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
 
-/// Values in a Secret or ConfigMap of the resource's namespace, as YAML.
+/// A key of a Secret or ConfigMap in the namespace of this resource. The key contains helm values as YAML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValuesFrom {
-    /// `Secret` or `ConfigMap`.
+    /// Whether the values are in a `Secret` or in a `ConfigMap`.
     pub kind: ValuesKind,
-    /// The object's name.
+    /// The name of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key in its data; `values.yaml` if unset.
+    /// The key in the data of the Secret or ConfigMap; `values.yaml` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub key: Option<String>,
-    /// Whether the object or key may be missing.
+    /// Whether osdpl ignores this entry if the object or the key does not exist, instead of reporting an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
 
-/// The kind of object that holds values.
+/// Whether the values are in a Secret or in a ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ValuesKind {
     /// A Secret. osdpl redacts its values everywhere.
@@ -240,11 +248,11 @@ pub enum ValuesKind {
     ConfigMap,
 }
 
-/// The source of charts.
+/// The repository from which the operator fetches charts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// The chart repository's URL (`https://…` or `oci://…`); the operator's own setting if unset.
+    /// The URL of the chart repository (`https://…` or `oci://…`); if unset, the operator's own setting applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub repository: Option<String>,
@@ -256,20 +264,21 @@ impl Charts {
     }
 }
 
-/// The source of container images.
+/// Which container images the pods use: mirrors, digests and the pull policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// Image prefixes and their replacements (longest match wins), such as `quay.io: registry.example.org/quay`.
+    /// The replacement of each prefix of image references, such as `quay.io: registry.example.org/quay`. If several
+    /// prefixes match an image, osdpl replaces the longest one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
-    /// Digests (`sha256:` and 64 hexadecimal digits) to pin images to, by the image name in the charts or the catalogue
-    /// (with its tag, before mirrors).
+    /// The digest (`sha256:` and 64 hexadecimal digits) to which osdpl pins each image, by the image's name. Write the
+    /// name as the charts or the catalogue do, with its tag, before `mirrors` replaces its prefix.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 1024, "additionalProperties" = image_digest()))]
     pub digests: BTreeMap<String, String>,
-    /// `Always`, `IfNotPresent` or `Never`; the charts' default if unset.
+    /// When the kubelet pulls images: `Always`, `IfNotPresent` or `Never`. If unset, the charts' defaults apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
     pub pull_policy: Option<String>,
@@ -280,7 +289,7 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether osdpl must change references to images. To do so, it must know the references in the charts.
+    /// Whether `spec.images` changes references to images. osdpl then must know the references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }

@@ -15,25 +15,25 @@ pub struct OpenStackDeploymentStatus {
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// A summary for people. Programs should read the conditions.
+    /// The state of the cloud in one word, for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// The reason for waiting, or the action to take, in one line.
+    /// What the operator is waiting for, or what a person must do, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// `12/13`: ready releases, of the desired number.
+    /// The number of ready releases and of all desired releases, such as `12/13`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub releases: String,
-    /// `33/34`: ready components, of the desired number.
+    /// The number of ready components and of all desired components, such as `33/34`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub components: String,
-    /// The desired and the deployed OpenStack release.
+    /// The OpenStack release that the spec requests, and the release that is deployed.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
-    /// The version of the operator's helm. It is one of the inputs that decide whether a release is up to date.
+    /// The version of helm that the operator runs. A new major version of helm changes the inputs of all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<String>,
-    /// The hash for `osdpl approve` to approve the waiting changes.
+    /// The target hash of the changes that wait for approval. A person passes it to `osdpl approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
@@ -44,34 +44,34 @@ pub struct OpenStackDeploymentStatus {
     /// The nodes of each role, if the spec names roles.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, RoleStatus>,
-    /// The releases, by their name in the catalogue.
+    /// The state of each helm release, by the release's name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, HelmReleaseStatus>,
-    /// The rollouts of the data plane's components, by `application/component`: active ones, and the last one of each
-    /// component.
+    /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
-    /// Root causes that need a fix, each once with the objects it affects, the most severe first; at most 20.
+    /// The root causes that need a fix, at most 20, the most severe first. Each lists the objects that it affects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
-    /// The results of the last test runs, by `application/component`.
+    /// The result of the last run of each test, by the `application/component` of the test's CronJob.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, TestStatus>,
-    /// The health of each application's components.
+    /// The health of each component, by the labels `application` and `component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,
 }
 
-/// A summary for people.
+/// The state of the cloud in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// The operator has done nothing yet.
+    /// The operator has not begun to install the cloud.
     Pending,
     /// The operator is installing releases for the first time.
     Installing,
-    /// The operator is changing releases.
+    /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.
     Updating,
-    /// All releases are installed, but something is not available.
+    /// The cloud does not work as desired: for example, a component is not available, or an input of a release is
+    /// missing.
     Degraded,
     /// The cloud is as the spec describes it, and available.
     Ready,
@@ -85,34 +85,35 @@ pub enum Phase {
     Deleting,
 }
 
-/// The desired and the deployed OpenStack release.
+/// The OpenStack release that the spec requests, and the release that is deployed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseStatus {
-    /// The release in the spec.
+    /// The OpenStack release in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The release that every helm release was last installed with.
+    /// The OpenStack release for which all helm releases were last in sync. During the first installation, it is set
+    /// when the first helm release is in sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<String>,
 }
 
-/// The nodes of a role.
+/// The nodes of one role, and the labels that the role sets on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleStatus {
-    /// The labels that its nodes have from the role: `openstack-compute-node=enabled`.
+    /// The labels that the operator sets on the nodes of the role, such as `openstack-compute-node=enabled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// The number of its nodes.
+    /// The number of nodes of the role.
     #[serde(default)]
     pub count: i32,
-    /// Their names, at most 20 of them.
+    /// The names of the role's nodes, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
 }
 
-/// One helm release.
+/// The state of one helm release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseStatus {
@@ -120,31 +121,31 @@ pub struct HelmReleaseStatus {
     pub status: String,
     /// Whether the release is in sync, its workloads are ready, and the Jobs of this revision are done.
     pub ready: bool,
-    /// The newest revision.
+    /// The number of the release's newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// The chart's name.
+    /// The name of the release's chart.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub chart: String,
-    /// The chart's version.
+    /// The version of the chart in the newest revision; before the first revision, the desired version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The digest of the operator's copy of the chart. With it, `osdpl plan` does not need the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_digest: Option<String>,
-    /// The first digits of the digest of the release's inputs.
+    /// The first 12 digits of the digest of the inputs with which helm made the newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The creation time of the newest revision, RFC 3339.
+    /// The time when helm created the newest revision, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The hook that helm is waiting for.
+    /// The name of the hook for whose end helm is waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// The reason for waiting, or the error.
+    /// What the release is waiting for, or why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The paths of the values that a change waiting for approval would change, at most 20 of them.
+    /// The paths of the values that change when a person approves the waiting upgrade, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
@@ -152,59 +153,60 @@ pub struct HelmReleaseStatus {
     pub drift: Vec<ObjectDrift>,
 }
 
-/// An object that differs from its state after the release.
+/// An object of a release that someone edited or deleted without helm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDrift {
-    /// `Deployment keystone-api`.
+    /// The kind and the name of the object, such as `Deployment keystone-api`.
     pub object: String,
-    /// `deleted`, `edited: spec.replicas`, or that data was removed.
+    /// What happened to the object: `deleted`, or `edited:` and the paths of the changed or removed fields.
     pub change: String,
-    /// The writer's name in the object's `managedFields`; unset for a deletion, which leaves no name.
+    /// The name of the writer in the object's `managedFields`; unset if someone deleted the object or removed a field,
+    /// because the API server then records no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The time of the change, RFC 3339; if that is unknown, the time of its detection.
+    /// The time of the change, RFC 3339; if that time is unknown, the time when the operator noticed the change.
     pub at: String,
 }
 
-/// The results of a scheduled test.
+/// The result of the last run of a scheduled test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestStatus {
-    /// Whether the last finished run succeeded; unset before the first run.
+    /// Whether the last finished run of the test succeeded; unset before the first run has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// The time when it finished.
+    /// The time when the last run finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub time: Option<Time>,
-    /// Its Job, whose pod has the log while both exist: `namespace/name`.
+    /// The Job of the last run, as `namespace/name`. As long as Kubernetes keeps the Job, its pod has the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// The reason if it did not succeed.
+    /// Why the last run failed; empty if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The place of the results.
+    /// Where the test stores its results, such as the name of a volume claim.
     pub results: String,
 }
 
-/// The health of one component.
+/// The health of one component, with the number of its ready pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     /// The health of the component.
     pub status: ComponentHealth,
-    /// The generation of the workload that the health result describes.
+    /// The generation of the component's workload for which the operator determined the health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// `2/3`: ready pods, of the desired number.
+    /// The number of ready pods and of all desired pods of the component, such as `2/3`.
     pub ready: String,
-    /// The reason if the component is not Ready.
+    /// Why the component is not `Ready`; empty if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// The health of a component.
+/// Whether the pods of a component are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ComponentHealth {
     /// All desired pods are available.
@@ -220,7 +222,7 @@ pub enum ComponentHealth {
     Unknown,
 }
 
-/// The condition types of an `OpenStackDeployment`. The operator sets no others.
+/// The types of all conditions that the operator sets on an `OpenStackDeployment`.
 pub mod condition {
     /// The cloud is as the spec describes it, and available.
     pub const READY: &str = "Ready";
@@ -230,18 +232,20 @@ pub mod condition {
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
-    /// The same as `Progressing`, under the name that kstatus evaluates.
+    /// The operator is working towards the desired state: the same as `Progressing`, under the name that the library
+    /// kstatus reads.
     pub const RECONCILING: &str = "Reconciling";
-    /// The operator can't continue until a person acts. kstatus evaluates this name.
+    /// The operator can't continue until a person acts. The library kstatus reads the condition under this name.
     pub const STALLED: &str = "Stalled";
-    /// The operator knows the declared Ceph and has written its objects for the charts. Only present if the spec
-    /// declares a Ceph.
+    /// The operator has read the properties of the Ceph that the spec declares, and has written the objects through
+    /// which charts use this Ceph. The status has this condition only if the spec declares a Ceph.
     pub const CEPH_READY: &str = "CephReady";
-    /// Every pod of the data plane has the newest template. Only present if there is or was a rollout.
+    /// Every pod of the data plane was made from the newest template. The status has this condition once there was a
+    /// rollout.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
-/// The reasons of conditions. The operator sets no others.
+/// The reasons of all conditions that the operator sets on an `OpenStackDeployment`.
 pub mod reason {
     /// The cloud is as the spec describes it, and available.
     pub const READY: &str = "Ready";
@@ -287,7 +291,7 @@ pub mod reason {
     pub const CEPH_INVALID: &str = "SecretInvalid";
     /// An object that osdpl did not create has the name of an object that osdpl must write for the charts.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// The declared Ceph is another one than the Ceph that contains the cloud's data.
+    /// The spec declares another Ceph than the one that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
@@ -301,7 +305,8 @@ pub mod reason {
 
 /// Returns the schema of a list of conditions, as in Kubernetes: `meta/v1.Condition`.
 ///
-/// With schemas of its own, the crate `k8s-openapi` takes three times as long to build.
+/// The schema is written by hand, because the crate `k8s-openapi` takes three times as long to build if it contains
+/// schemas.
 pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
     schemars::json_schema!({

@@ -3,7 +3,7 @@
 //! A key of such a `ConfigMap` is the file's path with dots instead of slashes, which keys can't contain:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
 //! `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all `ConfigMap`s that depend
-//! on it. It loads all others.
+//! on a rejected one. It loads all other `ConfigMap`s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use osdpl_values::yaml;
 /// The label by which osdpl finds `ConfigMap`s with catalogue files. Its value is `true`.
 pub const LABEL: &str = "osdpl.dev/catalog";
 
-/// The prefixes of keys in an addition, each with the folder of the catalogue that its files belong to.
+/// The prefixes of keys in an addition, each with the folder of the catalogue to which the prefix adds files.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -35,23 +35,24 @@ pub struct Addition {
     pub data: BTreeMap<String, String>,
 }
 
-/// An addition that osdpl does not load, because it or an addition that it depends on has errors.
+/// An addition that osdpl does not load, because the addition, or another one that it depends on, has errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAddition {
     /// The `ConfigMap` with the addition: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The errors, one per line. Each names the key and usually the line of the text, and the remedy.
+    /// The errors of the addition, one per line. Each error names the key and usually the line of the text, and the
+    /// remedy.
     pub message: String,
 }
 
-/// The catalogue with the accepted additions, and the additions that were rejected.
+/// The catalogue with the accepted additions, and the additions that osdpl rejected.
 #[derive(Debug)]
 pub struct ExtendedCatalog {
     /// The catalogue with the accepted additions.
     pub catalog: Catalog,
     /// The files of the catalogue, including those of the accepted additions.
     pub files: Files,
-    /// The rejected additions.
+    /// The additions that osdpl rejected, each with the errors.
     pub rejected: Vec<RejectedAddition>,
 }
 
@@ -100,7 +101,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // No error names a file of an addition, as with a cycle of needs between releases. Reject the last
+            // No error names a file of an addition: for example, releases need each other in a cycle. Reject the last
             // addition, which may have closed the cycle.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
@@ -109,7 +110,9 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
     }
 }
 
-/// Returns the files of one addition, or the errors that can be found without loading the catalogue.
+/// Returns the files of one addition, or the errors that osdpl finds without loading the catalogue.
+///
+/// `before` contains the files of the additions that were read before this one.
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
@@ -138,7 +141,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
 
-/// Returns the path of the catalogue file that the key of an addition stands for; `None` if the key names no catalogue
+/// Returns the path in the catalogue of the file in the key `key` of an addition; `None` if the key names no catalogue
 /// file.
 fn path(key: &str) -> Option<String> {
     if key == "lock.yaml" {
@@ -158,14 +161,15 @@ fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     base.keys().find(is_same).map(String::as_str)
 }
 
-/// Returns the chart pins in the lock of the catalogue `base`.
+/// Returns the charts that the lock of the catalogue `base` pins.
 fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     let lock = base.get(LOCK).and_then(|text| text.read::<file::Lock>(LOCK).ok());
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Returns the chart pins of an addition, or the error. An addition can pin only charts that neither the catalogue nor
-/// an earlier addition pins.
+/// Returns the charts that an addition pins in its lock, or the error.
+///
+/// An addition can pin only charts that neither the catalogue nor an earlier addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| Text::from(text).read::<file::Lock>(LOCK).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
@@ -181,7 +185,7 @@ fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<Str
     }
 }
 
-/// Returns the files of the catalogue and the additions. The chart locks of all of them are merged into one.
+/// Returns the files of the catalogue `base` and of the additions, with all chart locks merged into one.
 fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
@@ -201,7 +205,8 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups errors by the addition that causes them. In each error, the key in the `ConfigMap` replaces the file's path.
+/// Groups errors by the addition that causes them. Replaces the path of the addition's file in each error by the key in
+/// the `ConfigMap`.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
@@ -256,7 +261,7 @@ mod tests {
         assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
         assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
         assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
-        assert_eq!(catalog.lock["front"].version, "1.0.0", "the catalogue's own pins are kept");
+        assert_eq!(catalog.lock["front"].version, "1.0.0", "an addition does not change a pin of the catalogue");
         let location = catalog.added.get("presets/edge.yaml").map(String::as_str);
         assert!(location.is_some_and(|location| location.ends_with(", key presets.edge.yaml")), "{location:?}");
         assert!(!catalog.added.contains_key("presets/small.yaml"));

@@ -1,4 +1,5 @@
-//! Checks across the files of a catalogue: that every name exists, and that releases do not need each other in a cycle.
+//! Checks that compare the files of a catalogue: that every name exists, and that releases do not need each other in a
+//! cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 use osdpl_values::expr::{Expression, Template};
 
-/// Returns all errors that are visible only when the files of the catalogue are compared.
+/// Returns the errors that only a comparison of the catalogue's files shows.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
@@ -169,7 +170,7 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns every `credentials.<service>.<name>` in a text, as pairs of service and name.
+/// Returns the service and name of every credential that a text mentions as `credentials.<service>.<name>`.
 pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("credentials.").skip(1).filter_map(|rest| {
         let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -240,10 +241,11 @@ fn walk<'a>(
     found
 }
 
-/// Reports expressions that read facts which they can't have.
+/// Checks that no expression reads a fact that is never available to it.
 ///
-/// A Job of a release records the release's facts once the release is installed. So a condition that must be known
-/// before any release is installed can't read facts, and no expression can read facts of a release that records none.
+/// A Job of a release records the release's facts after helm has installed the release. So a condition that must be
+/// known before any release is installed can't read facts, and no expression can read facts of a release that records
+/// none.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -282,16 +284,16 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
 
 /// Returns every expression in a body as text, one per line, including those inside of longer strings and of lists.
 fn expressions(body: &Body) -> String {
-    // Finding the expressions is slow, because it parses the values. So skip bodies that do not mention facts.
+    // Skip a body that does not mention facts, because parsing its values to find the expressions is slow.
     if !body.source.contains("facts") {
         return String::new();
     }
     Template::expressions(&body.values()).join("\n")
 }
 
-/// Returns the conditions that must be known before any release is installed.
+/// Returns the conditions that must be known before any release is installed, each with its file.
 ///
-/// They decide which releases and components are part of the cloud, and whether a spec is valid.
+/// These conditions decide which releases and components are part of the cloud, and whether a spec is valid.
 fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
     let services = catalog.services.values().flat_map(|service| {
         let releases = service.releases.values();

@@ -17,7 +17,8 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
-/// The checks that compare values of several releases. Each field is one table of the two files.
+/// The checks that compare values of several releases. Each field is one table in `values/couplings.yaml` or
+/// `values/rules.yaml`.
 #[derive(Debug, Default)]
 pub struct CrossChecks {
     /// Settings that must be equal in several charts (`couplings`).
@@ -30,25 +31,26 @@ pub struct CrossChecks {
     pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,
-    /// Suffixes of the names of provisioners whose volumes only one node can mount (`unshared`).
+    /// Endings of the names of storage provisioners whose volumes only one node can mount (`unshared`).
     pub unshared: Vec<String>,
 }
 
-/// What the readers of the tables share: the services whose releases a table may name, and the errors found so far.
+/// Reads the tables of checks. It knows the services whose releases a table may name, and collects the errors.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads both files and adds their errors to `errors`. Entries with an error are left out.
+/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. It leaves out entries with
+/// an error.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
 impl Reader<'_> {
-    /// Parses a path in the values of `release`; `None`, with an error, if the path is malformed or the release is
-    /// unknown.
+    /// Parses a path in the values of `release`. If the path is malformed or the release is unknown, adds an error and
+    /// returns `None`.
     fn path(&mut self, file: &str, field: &str, release: Option<&str>, text: &str) -> Option<Path> {
         let path = match Path::parse(text) {
             Ok(path) => path,
@@ -61,7 +63,8 @@ impl Reader<'_> {
         Some(path)
     }
 
-    /// Returns the name of the chart of the release `name`; `None`, with an error, if the release is unknown.
+    /// Returns the name of the chart of the release `name`. If the release is unknown, adds an error and returns
+    /// `None`.
     fn release(&mut self, file: &str, field: &str, name: &str) -> Option<String> {
         let releases = || self.services.values().flat_map(|service| &service.releases);
         if let Some((_, release)) = releases().find(|(known, _)| *known == name) {

@@ -18,11 +18,11 @@ pub enum Error {
     Expression {
         /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
-        /// The line of the expression, from 1; 0 if it is not known.
+        /// The line number of the expression in the file, from 1; 0 if it is not known.
         line: usize,
         /// The field that contains the expression.
         field: String,
-        /// The error of the compiler.
+        /// The error with which the compiler of CEL rejected the expression.
         error: expr::Error,
     },
     /// The path of a value is malformed.
@@ -44,7 +44,7 @@ pub enum Error {
         field: String,
         /// What the name should refer to, for the message: `release`, `component`, `credential`.
         kind: &'static str,
-        /// The unknown name.
+        /// The name that no file declares.
         name: String,
         /// The suggestion of a similar name: `, did you mean …?`; empty if no name is similar.
         hint: String,
@@ -54,7 +54,7 @@ pub enum Error {
         "releases need each other in a circle: {0}; remove one of these entries of `needs` or `awaits`, because the charts' pods wait for each other anyway"
     )]
     Cycle(String),
-    /// Another error, with the problem and the remedy as text.
+    /// Any other error, with the problem and the remedy as text.
     #[error("{file}: {problem}")]
     Other {
         /// The path of the file, such as `values/services/nova.yaml`.
@@ -64,7 +64,7 @@ pub enum Error {
     },
 }
 
-/// All errors that were found in the files of a catalogue.
+/// All errors that osdpl found in the files of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 
@@ -90,10 +90,9 @@ thread_local! {
     pub static SEARCHES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns the candidate that is most similar to `name`, if it is similar enough.
+/// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs in few letters, or if it is the only one that shares all words with
-/// `name`.
+/// A candidate is similar enough if it differs in few letters, or if no other candidate shares all words with `name`.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
@@ -131,12 +130,12 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the difference between two texts that are numbers; 0 if either is not a number.
+/// Returns the difference between two strings that are numbers; 0 if one of them is not a number.
 fn numeric_difference(one: &str, two: &str) -> f64 {
     one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
 }
 
-/// Whether the longer name contains every word of the shorter one, and has at most twice as many words.
+/// Whether the longer of two names contains every word of the shorter one, and has at most twice as many words.
 fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))
@@ -152,7 +151,11 @@ mod tests {
         for (name, expected) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
             assert_eq!(did_you_mean(name, releases), format!(", did you mean {expected:?}?"), "{name}");
         }
-        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "one common word of three is not enough");
+        assert_eq!(
+            did_you_mean("secretKeyRef", ["key", "kind", "name"]),
+            "",
+            "a name that shares only one word of three is not suggested"
+        );
     }
 
     #[test]

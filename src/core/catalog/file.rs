@@ -36,14 +36,14 @@ pub use service::{
     Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
 
-/// A set of values with an optional condition, for named releases or for every chart that has the keys.
+/// A fragment: values for named releases, or for every release whose chart has the keys, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
     /// The reason why the catalogue sets the values, for people.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition under which the values apply; always if unset.
+    /// The CEL condition under which the values apply; unset if they always apply.
     #[serde(default)]
     pub when: Option<String>,
     /// The values of single releases, by the release's name.
@@ -54,14 +54,14 @@ pub struct Fragment {
     pub every: Option<EveryRelease>,
 }
 
-/// A set of values with an optional condition, for the release whose `fragments` contain it.
+/// A fragment in the `fragments` of a release: values of this release, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
     /// The reason why the catalogue sets the values, for people.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition under which the values apply; always if unset.
+    /// The CEL condition under which the values apply; unset if they always apply.
     #[serde(default)]
     pub when: Option<String>,
     /// The helm values. Strings may contain expressions (`${…}`).
@@ -110,7 +110,8 @@ pub struct Shared {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/features/<feature>.yaml`: a switch of the spec, and the values that it sets.
+/// The content of `values/features/<feature>.yaml`: settings of the spec with a schema, and the values that they set in
+/// releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {
@@ -134,7 +135,8 @@ pub struct Feature {
     pub checks: Vec<Check>,
 }
 
-/// The content of `presets/<preset>.yaml`: a named set of services, features and values.
+/// The content of `presets/<preset>.yaml`: the services, settings of features, and values that a spec gets if it names
+/// the preset.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
@@ -151,7 +153,7 @@ pub struct Preset {
     /// The values that the preset sets in releases.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// The presets that can't be combined with this one. Each has a message with the reason and the remedy.
+    /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
     /// The maximum number of database connections of all services together, written as a sum for people. Only presets
@@ -163,13 +165,13 @@ pub struct Preset {
     pub checks: Vec<Check>,
 }
 
-/// A check of the whole spec: osdpl reports `message` if `when` is true.
+/// A check that a preset or feature contributes: osdpl reports `message` if the condition `when` is true for the spec.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// The CEL condition under which osdpl reports the message.
     pub when: String,
-    /// The severity of the message: an error rejects the resource.
+    /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
     /// The field of the spec that the finding names.
     pub field: String,
@@ -211,7 +213,7 @@ pub struct OpenStackRelease {
     /// The content of the variable `openstack` in expressions. osdpl adds the release's name as `openstack.release`.
     #[serde(default)]
     pub variables: Values,
-    /// The names of the OpenStack releases from which a cloud can be upgraded to this one.
+    /// The names of the OpenStack releases from which a cloud can be upgraded to this release.
     #[serde(default)]
     pub upgrades_from: Vec<String>,
     /// The values that the OpenStack release sets in helm releases.
@@ -223,11 +225,12 @@ pub struct OpenStackRelease {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason.
+    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason why osdpl
+    /// tolerates their changes.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// The fields whose changes do not count as drift: maps the path, in the notation of [`crate::drift`], to the
-    /// reason.
+    /// The fields whose changes do not count as drift: maps the path of the field, in the notation of [`crate::drift`],
+    /// to the reason why osdpl tolerates changes.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }
@@ -268,10 +271,10 @@ pub struct Lock {
 pub struct Pin {
     /// The exact version of the chart, such as `2026.1.0`.
     pub version: String,
-    /// The digest over the sorted entries of the chart's archive; `None` if it is not known yet.
+    /// The digest over the sorted entries of the chart's archive; `None` if the lock contains no digest yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The URL of the chart's repository; the default repository if `None`.
+    /// The URL of the chart's repository; `None` if the chart is in the default repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }

@@ -6,7 +6,7 @@ use super::{Body, Catalog, Component, Fragment, Release, Service};
 use osdpl_values::{Digest, canonical, canonical_map};
 
 impl Catalog {
-    /// Returns the release of this name, with the name of its service.
+    /// Returns the release `name` of the catalogue, and the name of its service.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
         let (service, entry) = self.services.get_key_value(self.release_index.service(name)?)?;
         Some((service.as_str(), entry.releases.get(name)?))
@@ -17,7 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body of the catalogue that can set values of a release, whatever the spec and the conditions are.
+    /// Returns every body of the catalogue that can set values of a release with any spec, whether or not its condition
+    /// holds.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -30,7 +31,7 @@ impl Catalog {
 
     /// Whether values of the catalogue contain a key of this name, in any release. Files that users added do not count.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // In canonical JSON, which bodies store, a text in quotes that is followed by a colon is always a key.
+        // Bodies store canonical JSON. There, a string that is followed by a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -47,8 +48,8 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest of everything in the catalogue that may set values of a release, to which the caller can add
-    /// more inputs.
+    /// Returns a digest of everything in the catalogue that may set values of a release. The caller can add further
+    /// inputs to the digest.
     ///
     /// The digest changes only with a new version of osdpl, never with the spec. Files that users added count as part
     /// of the spec, so the digest leaves them out.

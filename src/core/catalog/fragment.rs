@@ -1,7 +1,7 @@
-//! Fragments: values with an optional condition.
+//! Fragments: values that a file of the catalogue sets in releases, with an optional condition.
 //!
-//! The catalogue keeps them as JSON texts and parses each text on first use, because a cloud uses only some of the
-//! fragments.
+//! The catalogue keeps the values as JSON texts and parses each text on first use, because a cloud uses only some of
+//! the fragments.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use super::keys::Keys;
 use osdpl_values::expr::{self, Expression, Scope, Template};
 use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
-/// A set of values for some releases, with an optional condition.
+/// A fragment: values that a file of the catalogue sets in some releases if a condition holds.
 #[derive(Debug)]
 pub struct Fragment {
     /// The path of the file that contains the fragment.
@@ -21,7 +21,7 @@ pub struct Fragment {
     pub field: String,
     /// The reason why the catalogue sets the values, for people.
     pub why: String,
-    /// The condition under which the values apply; always if `None`.
+    /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
     /// The values of single releases, by the release's name.
     pub named: BTreeMap<String, Body>,
@@ -38,7 +38,7 @@ impl Fragment {
 
 /// All releases of the catalogue, and the known keys of their charts.
 ///
-/// A fragment with values for every release looks up here which of the values a release gets.
+/// A fragment with values for every release determines with this index which of the values a release gets.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -46,7 +46,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
-/// What fragments and lookups need to know about a release of the catalogue.
+/// The properties of a release that fragments and lookups use, such as its service, chart and group.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,
@@ -93,13 +93,13 @@ pub struct ValuesForEvery {
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// The values of each release, reduced to the keys of its chart; computed on first use. The index is
+    /// For each release, the values for the keys that its chart has, computed on first use. The index is
     /// `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
 impl ValuesForEvery {
-    /// Creates the values from the entry `every` of a fragment in a file.
+    /// Creates the values for every release from the entry `every` of a fragment in a file.
     pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
         let file::EveryRelease { group, except, values } = entry;
         let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
@@ -128,15 +128,15 @@ impl ValuesForEvery {
 pub struct Body {
     /// The paths at which osdpl removes the chart's default, by setting them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the paths to remove. Bodies with the same content have the same text,
-    /// so that the catalogue's digest can include it.
+    /// The values as canonical JSON, followed by the paths at which the body removes the chart's default. Bodies with
+    /// the same content have the same text, so that the catalogue's digest can include it.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
 
 impl Body {
-    /// Creates a body from its values and the paths to remove. Expressions in the values are compiled on their first
-    /// evaluation.
+    /// Creates a body from values and from the paths at which it removes the chart's default. Expressions in the values
+    /// are compiled on their first evaluation.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
@@ -144,7 +144,7 @@ impl Body {
 
     /// Returns the values as the file contains them, with expressions instead of their results.
     pub fn values(&self) -> Values {
-        // The paths to remove follow the JSON of the values in the text. So parse only the first JSON document.
+        // In `source`, the paths in `unset` follow the JSON of the values. So parse only the first JSON document.
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
@@ -156,7 +156,7 @@ impl Body {
         Template::compile(self.values()).map(drop)
     }
 
-    /// Evaluates the expressions of the body and returns the result as a layer.
+    /// Evaluates the expressions in the values, and returns the result as a layer.
     ///
     /// # Errors
     /// The first expression that can't be compiled or evaluated, with its path.
@@ -179,10 +179,10 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns each value that is one expression and nothing else: its path and the expression.
+    /// Returns each value that consists of exactly one expression, as its path and the expression.
     ///
-    /// A running release has the expression's result at this path, so that adoption can read a credential back from
-    /// there.
+    /// A running release has the expression's result at this path, so that adoption can read a credential back from its
+    /// values.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

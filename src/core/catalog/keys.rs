@@ -45,7 +45,7 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` is true for the key tree of any chart. Trees that are already parsed are tried first.
+    /// Whether `holds` returns true for the key tree of any chart. It tries the trees that are already parsed first.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -67,16 +67,16 @@ impl Keys {
 }
 
 impl Chart {
-    /// Returns the tree, which is parsed on first use.
+    /// Returns the tree, and parses it on first use.
     ///
-    /// Tests verify that every built-in tree can be parsed. If one could not, the keys of its chart would count as
-    /// unknown.
+    /// Tests verify that every built-in tree can be parsed. If parsing a tree failed, osdpl would not know any keys of
+    /// the chart.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
 }
 
-/// A node in the tree of a chart's keys: a map, or the default that the chart has for the key.
+/// A node in the tree of a chart's known keys: a map of keys, or what is known about one key's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
     /// A default of this type whose value is not stored: null, an empty map or list, or a value that is too long or
@@ -90,15 +90,15 @@ pub enum KeyTree {
     Boolean(bool),
     /// A map of known keys, sorted by key.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A default that is a list, with the names of its entries ([`entry_name`]).
+    /// A default that is a list, given by the names of its entries ([`entry_name`]).
     List(Box<[Box<str>]>),
-    /// A key that the chart's templates read, and that has no default in `values.yaml`. The templates may read any key
-    /// below it.
+    /// A key that the chart's templates read, but that has no default in `values.yaml`. The templates may also read any
+    /// key below this key.
     ReadOnly,
 }
 
 impl KeyTree {
-    /// Creates a map from entries, which it sorts by key.
+    /// Creates a map node from keys and their nodes, and sorts them by key.
     pub fn map(entries: impl IntoIterator<Item = (Box<str>, Self)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -110,7 +110,7 @@ impl KeyTree {
         self.find(path.keys()).is_some()
     }
 
-    /// Returns the type of the chart's default; `None` if the key has no default.
+    /// Returns the type of the chart's default for this key; `None` if the key has no default.
     pub fn key_type(&self) -> Option<KeyType> {
         match self {
             Self::Leaf(kind) => Some(*kind),
@@ -123,7 +123,8 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default; `None` if the tree does not contain all of it.
+    /// Returns the chart's default for the keys at and below this node; `None` if the tree does not contain the whole
+    /// default.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
     }
@@ -137,7 +138,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default as far as the tree contains it.
+    /// Returns the chart's default for the keys at and below this node, as far as the tree contains it.
     ///
     /// A list contains the names of its entries. A string that is long or secret is replaced by its type, `<string>`.
     pub fn outline(&self) -> Value {
@@ -157,13 +158,13 @@ impl KeyTree {
         }
     }
 
-    /// Returns the node at the path `keys`; `None` if the chart's `values.yaml` has no default there.
+    /// Returns the node of the tree at the path `keys`; `None` if the chart's `values.yaml` has no default there.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns those of `values` at whose paths the chart's `values.yaml` has a default. Maps that become empty are
-    /// left out.
+    /// Returns the part of `values` for which the chart's `values.yaml` has defaults at the same paths. Maps that
+    /// become empty are left out.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
@@ -178,7 +179,8 @@ impl KeyTree {
         known.collect()
     }
 
-    /// Returns the node below one key, even if the key has no default and templates only read it.
+    /// Returns the node of the tree at the key `key` of this map, even if templates only read the key and it has no
+    /// default.
     pub fn child(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
@@ -199,13 +201,13 @@ impl KeyTree {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
-    /// Returns the keys of a map, including those without a default that templates read.
+    /// Returns the keys of a map, including keys that have no default but are read by templates.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
     }
 
-    /// Returns the defaults of a map that are short strings, each with its key.
+    /// Returns the keys of this map whose default is a short string, each with this string.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().filter_map(|(key, tree)| if let Self::Text(text) = tree { Some((&**key, &**text)) } else { None })

@@ -20,13 +20,13 @@ use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
 
 impl Catalog {
-    /// Loads a whole catalogue from the texts of its files.
+    /// Loads a catalogue from the texts of its files.
     ///
     /// # Errors
     /// All errors of all files.
     ///
-    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). The checks between files are skipped
-    /// if all files are built in.
+    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). If all files are built in, the checks
+    /// that compare files are skipped.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
@@ -38,15 +38,15 @@ impl Catalog {
     }
 }
 
-/// The state while a catalogue is loaded.
+/// The state of loading a catalogue: its files, the errors found so far, and the releases.
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
     /// Whether a user provided the file that is being loaded. For a built-in file, whose content tests verify, the
     /// loader skips most checks.
     is_user_provided: bool,
-    /// All releases, and the known keys of their charts. A fragment with values for every release looks up here which
-    /// of the values a release gets.
+    /// All releases, and the known keys of their charts. A fragment with values for every release determines with this
+    /// index which of the values a release gets.
     release_index: Arc<ReleaseIndex>,
 }
 
@@ -69,8 +69,8 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
-        // If a service could not be loaded, ignore the errors of rules: its releases are unknown, so every rule that
-        // names one of them would be reported as an error.
+        // If a service could not be loaded, its releases are unknown, and every rule that names one of these releases
+        // causes an error. So ignore the errors of rules.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -100,8 +100,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly below a folder that have one of these endings, as pairs of name without ending and
-    /// path.
+    /// Returns the files directly below a folder whose names have one of these endings: the name without the ending,
+    /// and the path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -111,7 +111,7 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// Loads the YAML files directly below a folder, and returns what `make` makes of each, by the file's name without
+    /// Loads the YAML files directly below a folder, and returns the results of `make`, by the file's name without
     /// `.yaml`.
     ///
     /// Files are loaded one after the other, so that only one parsed file is in memory.
@@ -219,8 +219,8 @@ impl Loader<'_> {
 
     /// Checks the expressions in the message of a check.
     ///
-    /// They may read neither facts, which are unknown when the spec is checked, nor secrets, because everybody can read
-    /// the message.
+    /// The expressions may not read facts, which are unknown when osdpl checks the spec. They may not read secrets
+    /// either, because everybody can read the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {

@@ -13,11 +13,11 @@ pub use type_messages::parse_boolean_word;
 pub struct SchemaViolation<'a> {
     /// The path of the value in the spec, such as `spec.features.tls.public.hosts[0]`.
     pub field: String,
-    /// The same path in the notation of `kubectl explain`: without the indexes of lists and the keys of maps.
+    /// The path of the value in the notation of `kubectl explain`: without the indexes of lists and the keys of maps.
     pub explained: String,
     /// The wrong value; null if a required field is missing.
     pub value: &'a Value,
-    /// The schema at this path; null for an unknown field, which has none.
+    /// The part of the schema that describes the value; null for an unknown field.
     pub schema: &'a Value,
     /// The requirement of the schema that the value violates.
     pub problem: ViolationKind<'a>,
@@ -28,7 +28,7 @@ pub struct SchemaViolation<'a> {
 pub enum ViolationKind<'a> {
     /// The value does not have this type.
     Type(&'a str),
-    /// The value is none of these allowed values.
+    /// The value is not one of these allowed values.
     Enum(&'a [Value]),
     /// The string has more than this number of characters.
     Longer(u64),
@@ -50,21 +50,21 @@ pub enum ViolationKind<'a> {
     TooFewProperties(u64),
     /// The required field is missing or null.
     Required,
-    /// The schema does not have a field of the given name. The list contains the names that the schema has.
+    /// The schema has no field of this name. The list contains the names of the fields that the schema has.
     Unknown(&'a str, Vec<&'a str>),
 }
 
 /// How the validation treats nulls in maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// A null counts as a missing field, as it does for the API server outside of free-form maps.
+    /// A field that is null counts as missing, as it does for the API server outside of free-form maps.
     Dropped,
-    /// A null counts as a value, and no type allows it.
+    /// A field that is null has the value null, which no type allows.
     Kept,
 }
 
-/// Returns all violations of `schema` by `value`. `field` is the path of `value`; the path of each violation starts
-/// with it.
+/// Returns all places at which `value` violates `schema`. `field` is the path of `value`; the path of each violation
+/// starts with it.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {
@@ -81,9 +81,9 @@ pub fn field_path(field: &str, key: &str) -> String {
 
 /// The path of a value in the spec, in the two notations of a [`SchemaViolation`].
 struct Location {
-    /// The path with the indexes of lists and the keys of maps, as in `nodes[0].name`.
+    /// The path of the value with the indexes of lists and the keys of maps, such as `nodes[0].name`.
     field: String,
-    /// The path without indexes and keys, in the notation of `kubectl explain`.
+    /// The path of the value without the indexes of lists and the keys of maps, in the notation of `kubectl explain`.
     explained: String,
 }
 

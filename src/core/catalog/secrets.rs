@@ -1,4 +1,4 @@
-//! References to Secrets in the values of features.
+//! References to Secrets in the settings of features.
 //!
 //! A feature's schema marks the fields in which the spec may name a key of a Secret with [`MARK`]. Such a field is an
 //! object with the strings `name` and `key`. The operator reads only Secrets that marked fields name.
@@ -22,8 +22,8 @@ pub struct SecretField {
     pub key: String,
 }
 
-/// Returns the references to Secrets in a feature's value, in the order of its fields. A marked field that is not an
-/// object with `name` and `key` is skipped.
+/// Returns the references to Secrets in the settings of a feature, in the order of its fields. It skips a marked field
+/// that is not an object with `name` and `key`.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);

@@ -102,8 +102,7 @@ fn reports_every_error_with_its_location() {
     }
 }
 
-/// Rules and couplings name releases. If a service can't be read, rules about its releases must not be reported as
-/// errors.
+/// If a service can't be read, its releases are unknown. Rules that name these releases must not be reported as errors.
 #[test]
 fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");

@@ -31,7 +31,7 @@ pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     (candidates.len() <= MOST).then_some(candidates)
 }
 
-/// Returns one candidate for each known OpenStack release if the spec names an unknown one.
+/// If the spec names an unknown OpenStack release, returns one candidate for each known OpenStack release.
 fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     if catalog.openstack.contains_key(&spec.openstack_release) {
         return Vec::new();
@@ -50,8 +50,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// Returns a candidate in which every service is enabled unless the spec sets its `enabled`, if the spec names an
-/// unknown service.
+/// If the spec names an unknown service, returns a candidate in which every service is enabled unless the spec sets its
+/// `enabled`.
 ///
 /// In this candidate, no check fails because the service that the user means is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
@@ -121,7 +121,7 @@ checks:
         "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
     const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
 
-    /// Merges `spec` into a base spec, and returns all findings about the result as texts.
+    /// Merges `spec` into a base spec, and returns all findings about the result as strings.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn messages(spec: Value) -> Vec<String> {
         let added =
@@ -142,9 +142,17 @@ checks:
 
     #[test]
     fn reports_checks_that_no_preset_could_satisfy() {
-        assert_eq!(messages(json!({})), [DEEP, BLUE, OLD, LACKS], "all checks are reported if all names are known");
+        assert_eq!(
+            messages(json!({})),
+            [DEEP, BLUE, OLD, LACKS],
+            "osdpl reports all failed checks if all names are known"
+        );
         let refused = "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are sky, small";
-        assert_eq!(messages(json!({"presets": ["smal"]})), [refused, DEEP, OLD, LACKS], "sky is blue");
+        assert_eq!(
+            messages(json!({"presets": ["smal"]})),
+            [refused, DEEP, OLD, LACKS],
+            "osdpl does not report a check that the known preset sky satisfies"
+        );
     }
 
     #[test]
@@ -164,7 +172,11 @@ checks:
             json!({"features": paints.collect::<serde_json::Map<_, _>>()})
         };
         let few = messages(paints(MOST - 1));
-        assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one candidate each, and one with the nearest name");
+        assert_eq!(
+            few[MOST - 1..],
+            [DEEP, OLD, LACKS],
+            "osdpl reports the checks that fail for every candidate, because there are not too many candidates"
+        );
         let many = messages(paints(MOST));
         assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");
         let mut misshapen = paints(MOST);

@@ -35,8 +35,8 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates that the features need; adds an error for each entry of the catalogue that osdpl can't
-/// evaluate.
+/// Returns the certificates that the features need. Adds an error for each list of certificates in the catalogue that
+/// osdpl can't evaluate.
 ///
 /// `scope` has no credentials.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {

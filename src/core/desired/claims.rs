@@ -12,7 +12,8 @@ use osdpl_values::leaves;
 /// so its class does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// Returns the storage classes of the bound volume claims of `releases`.
+/// Returns the storage classes of the bound volume claims in `claims`, by the release of `releases` that owns the
+/// claim.
 pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, ReleaseKey>) -> ClaimClasses {
     let mut found = ClaimClasses::new();
     for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
@@ -25,8 +26,8 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
     found
 }
 
-/// Returns the class of a release's claims if all have the same one. The release keeps this class although the spec may
-/// name another.
+/// Returns the storage class of a release's existing claims if all of them have the same class. The release keeps this
+/// class even if the spec names another one.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
@@ -72,7 +73,7 @@ pub(super) fn finding(
     })
 }
 
-/// Returns the part of the warning about a release whose claims have different classes.
+/// Returns the part of the warning that lists the claims of a release by storage class, because their classes differ.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep the classes that they have: {}", each.join(", "))

@@ -11,8 +11,8 @@ use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
-/// Merges the settings of all features; adds an error for each field of the spec that violates a schema, and ignores
-/// what the spec sets for that feature.
+/// Merges the settings of all features. If a field of the spec violates the schema of a feature, adds an error and
+/// ignores what the spec sets for this feature.
 pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
@@ -20,7 +20,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
         merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
-        // The module `names` has reported unknown features.
+        // Skip unknown features, because the module `names` reports them.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
         validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
@@ -33,7 +33,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
 
 /// Returns the fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
 ///
-/// osdpl ignores what the spec sets for a feature if it violates the feature's schema.
+/// If the settings of a feature in the spec violate its schema, they are ignored.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
     catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }

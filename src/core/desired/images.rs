@@ -10,7 +10,8 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of values that `spec.images` gives on top of the layers `below`; `None` if it changes nothing.
+/// Returns the layer of values that applies `spec.images` to the chart's images and to the layers `below`; `None` if
+/// `spec.images` changes nothing.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -29,8 +30,8 @@ pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>)
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// Returns the release's images as they are before `spec.images` rewrites them: the chart's defaults, overridden by the
-/// layers.
+/// Returns the release's images before `spec.images` rewrites them: the chart's defaults, overridden by the layers
+/// `below`.
 fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -40,8 +41,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the images that a release uses in the end; if the digest changes, the release runs other
-/// programs.
+/// Returns the digest of the images that a release uses after all layers. If the digest changes, the pods of the
+/// release run other programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -55,8 +56,8 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     text
 }
 
-/// Returns the name of an image with the mirror's registry and with its digest; `None` if `spec.images` has neither for
-/// it.
+/// Returns the reference to an image with its mirror and its digest; `None` if `spec.images` has neither a mirror nor a
+/// digest for the image.
 ///
 /// The tag stays in front of the digest for people; container runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
@@ -67,8 +68,8 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
-/// Returns a warning for each entry of `spec.images.digests` that can't be the name of an image, because it has neither
-/// a path nor a tag.
+/// Returns a warning for each key of `spec.images.digests` that can't be the name of an image, because it has neither a
+/// path nor a tag.
 pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| {
         Finding::new(
@@ -82,16 +83,16 @@ pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
-/// Whether a text can be the name of an image with a path or a tag, by the grammar of the distribution specification.
+/// Whether a string can be the name of an image with a path or a tag, by the grammar of the distribution specification.
 fn is_image(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Returns a warning for each entry of `spec.images.digests` whose image no release uses; none as long as the images of
-/// a release are unknown.
+/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. It returns no warnings as
+/// long as the images of any release are unknown.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // As long as a chart is not available, its images are unknown and may include the one in the entry.
+    // As long as a chart is not available, its images are unknown, and it may use an image that no other release uses.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -113,7 +114,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of that in spec.images.mirrors, or take it out",
+                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of the mirror's, or take it out",
                 near(image)
             ),
         )
@@ -125,8 +126,8 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image that has a mirror; a prefix ends at a `/` or `:`. Returns `None` if no
-/// prefix has one.
+/// Replaces the longest prefix of an image that is a key of `mirrors`, if a `/` or `:` follows or ends the prefix.
+/// Returns `None` if `mirrors` has no such prefix.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

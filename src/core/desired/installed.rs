@@ -1,9 +1,9 @@
 //! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
-//! helm can't move a release: under another name or namespace it would install a second one with empty databases, and
-//! osdpl would take the first for a release that is no longer desired. The API server can't refuse such a change of the
-//! spec, because it does not know what is installed. So osdpl refuses the change for that release only. It reconciles
-//! the other releases as if the spec did not request the change.
+//! helm can't move a release: under another name or namespace it would install a second release with empty databases,
+//! and osdpl would take the first release for one that is no longer desired. The API server can't refuse such a change
+//! of the spec, because it does not know what is installed. So osdpl refuses the change for this release only, and
+//! reconciles the other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,9 @@ pub struct RejectedMoves {
 
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// The name comes from the first of these that gives one: osdpl's label on the record; the chart, if only one release
-/// in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm release.
+/// The name comes from the first of these sources that has one: osdpl's label on the record; the chart, if only one
+/// release in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm
+/// release.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -116,7 +117,7 @@ mod tests {
         Catalog::load(&crate::testing::files(&[])).unwrap()
     }
 
-    /// Returns a release of this chart that osdpl made; `label` is its catalogue name in the record.
+    /// Returns an installed release of the chart `chart`, made by osdpl. `label` is its catalogue name in the record.
     fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
         ObservedRelease {
             status: Status::Deployed,
@@ -133,7 +134,8 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Returns the releases that `reject_moves` refuses with the messages, and the names that all releases keep or get.
+    /// Returns the message for each release that `reject_moves` refuses, and the namespace and name that each release
+    /// then has.
     fn refusals(
         services: &Value,
         installed: &[(&str, &str)],

@@ -7,7 +7,8 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The catalogue's folder of features, whose fragments copy texts from the spec into values, passwords among them.
+/// The catalogue's folder of features. Fragments of features copy settings, such as passwords, from the spec into
+/// values.
 const FEATURES: &str = "values/features/";
 
 /// The inputs from which osdpl builds the layers of one release.
@@ -24,14 +25,14 @@ pub(super) struct Source<'a> {
     pub scope: &'a Scope<'a>,
 }
 
-/// The layers of a release that are available, and the problems of those that are not.
+/// The available layers of a release, and a problem for each layer that is not available.
 pub(super) struct Stack {
     /// The available layers, from low to high.
     pub layers: Vec<Layer>,
-    /// Why osdpl can't run helm for the release; empty if it can.
+    /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     pub problems: Vec<Finding>,
-    /// Whether all layers are available. A wrong `unset` is a problem that leaves no layer out, so osdpl still checks
-    /// the values.
+    /// Whether all layers are available. If only a path in `unset` is invalid, all layers are available, and osdpl
+    /// still checks the values.
     pub is_complete: bool,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Source<'a> {
         Stack { layers, problems, is_complete }
     }
 
-    /// Adds the layers of the catalogue except for those of presets and features.
+    /// Adds the layers of the catalogue, except for the layers of presets and features.
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         self.fragments(&self.catalog.shared, layers, problems);
         let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
@@ -133,7 +134,7 @@ impl<'a> Source<'a> {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// Returns a finding if an expression uses facts of a Job that osdpl can't read.
+    /// Returns a finding if an expression uses job facts that osdpl can't read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
@@ -142,8 +143,8 @@ impl<'a> Source<'a> {
 
     /// Returns the finding about an expression that failed.
     ///
-    /// If it failed because a Secret, a credential, a job fact or Ceph is not available, the finding says so instead of
-    /// repeating the error of the expression.
+    /// If the reason is a Secret, a credential, a job fact or Ceph that is not available, the finding says so instead
+    /// of repeating the error of the expression.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
@@ -172,8 +173,8 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding about a key of a Secret that is not available. Its field is the one in the spec that names
-    /// the key.
+    /// Returns the finding about a key of a Secret that is not available. The finding is about the field of the spec
+    /// that names the key.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -191,10 +192,10 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Adds the layers of the spec.
+    /// Adds the layers of `spec.common` and `spec.services` that apply to this release.
     ///
-    /// Errors about `unset` go to `unset_errors` instead of `problems`, because osdpl can check the values in spite of
-    /// them.
+    /// Errors about paths in `unset` go to `unset_errors` instead of `problems`, because osdpl can check the values
+    /// without these paths.
     fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
         add_overrides(&common.all, "spec.common", layers, unset_errors);
@@ -228,7 +229,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves in the values from a Secret, because each leaf counts as secret. Empty maps are left
+/// Returns the paths of all leaves in values from a Secret, because each leaf counts as secret. Empty maps are left
 /// out: they contain no secret, and another layer may set keys below them.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
@@ -242,7 +243,7 @@ pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     found.chain(find_secret_paths(values)).collect()
 }
 
-/// Adds one layer of the spec: the `values` and `unset` at `field`.
+/// Adds the layer that consists of `values` and `unset` at `field` of the spec.
 fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;

@@ -8,12 +8,13 @@ use super::{Finding, Provider};
 use crate::catalog::{Component, Need};
 
 impl Source<'_> {
-    /// Returns the components that must be available before osdpl runs helm for the release, each with its provider.
+    /// Returns the components that must be available before osdpl runs helm for the release, each with the release or
+    /// external service that provides it.
     pub(super) fn needs(&self, findings: &mut Vec<Finding>) -> BTreeMap<Component, Provider> {
         let mut needs = BTreeMap::new();
         for need in self.applicable(&self.release.needs, findings) {
             let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
-            // If nothing provides the component, the module `services` has already refused the spec.
+            // If nothing provides the component, the module `services` has already added an error.
             if self.selection.external.contains_key(service) {
                 needs.insert(need.component.clone(), Provider::External(service.to_owned()));
             } else if self.selection.releases.contains_key(provider) {

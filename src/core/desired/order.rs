@@ -33,17 +33,17 @@ impl Desired {
         depths
     }
 
-    /// Returns for each release an estimate of the time that it and its longest chain of dependents take.
+    /// Returns for each release an estimate of the time that the release and its longest chain of dependents take.
     ///
-    /// Each release in a chain adds the number of its Jobs, and one for helm. A dependent of which only the pods wait
-    /// for the release ([`DesiredRelease::waits_for`]) adds just one, because its Jobs run at the same time as those of
-    /// the release.
+    /// Each release in a chain adds the number of its Jobs, and one for helm. If only the pods of a dependent wait for
+    /// the release ([`DesiredRelease::waits_for`]), the dependent adds just one, because its Jobs run at the same time
+    /// as the Jobs of the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
-        // A chain has at most as many links as there are releases, so this many rounds suffice. The bound also ends the
-        // loop for a cycle, which the catalogue forbids.
+        // A chain has at most as many links as there are releases, so this number of rounds suffices. The limit also
+        // ends the loop if releases need each other in a cycle, which the catalogue forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {

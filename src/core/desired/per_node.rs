@@ -1,10 +1,10 @@
-//! Builds the last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that its chart
-//! understands.
+//! Builds the last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that the release's
+//! chart understands.
 //!
 //! osdpl merges entries for the same nodes in the order of the spec; later ones override earlier ones. If entries for
-//! different sets of nodes select the same node, the result depends on the form of the chart
-//! ([`crate::catalog::Form`]). With `conf` the node gets the values of only one entry: the entry by name, else the last
-//! one by label. With `root` the chart runs no pod on that node.
+//! different sets of nodes select the same node, the result depends on the form that the chart understands
+//! ([`crate::catalog::Form`]). With `conf` the node gets the values of only one entry: of the entry that names the
+//! node, or else of the last entry that selects it by label. With `root` the chart runs no pod on that node.
 
 mod check;
 mod forms;
@@ -31,13 +31,14 @@ pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry of `spec.nodes.overrides` for one `DaemonSet`.
 struct EntryValues<'a> {
-    /// The field of the spec in which the user set the values, for findings.
+    /// The field of the spec that contains the values. Findings name it.
     field: String,
     target: NodeTarget,
     values: &'a Values,
 }
 
-/// Builds the layer with the values for some nodes of one release, and adds errors and warnings about the entries.
+/// Builds the layer with the values of one release for some nodes, and adds errors and warnings about the entries of
+/// `spec.nodes.overrides`.
 ///
 /// `below` returns the merged lower layers.
 pub(super) fn layer(
@@ -81,7 +82,7 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // If one of the values is secret, mark the whole list as secret: a path can't name an item of a list.
+        // If one of the values is secret, mark the whole list as secret, because a path can't name an item of a list.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
@@ -105,8 +106,10 @@ fn refused(field: String, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the names of the `DaemonSets` that an entry changes; adds an error and returns `None` if the entry names
-/// none although the release has several.
+/// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
+///
+/// If the entry names no `DaemonSet`, it applies to the release's only one. If the release has several, the function
+/// adds an error and returns `None`.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -115,7 +118,7 @@ fn select_daemonsets<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // `check` has already refused unknown names.
+        // The function `check` has already added errors about unknown names.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }

@@ -26,12 +26,12 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers of each release, low to high, for releases of which all layers are available.
+    /// The layers, low to high, of each release of which all layers are available.
     pub layers: BTreeMap<String, Vec<Layer>>,
     /// The available layers of each release of which at least one layer is missing.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// Why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem share one
-    /// entry.
+    /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
+    /// share one finding.
     pub problems: BTreeSet<Finding>,
 }
 
@@ -79,20 +79,20 @@ fn resolve_all(
     result
 }
 
-/// A release after osdpl has merged its layers.
+/// The merged layers of a release, and why they may be incomplete.
 struct Merged {
     /// The layers of the release; may be empty if the caller did not ask for layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// Why osdpl can't run helm for the release; empty if it can.
+    /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     problems: Vec<Finding>,
     /// Whether all layers are available. If one is missing, the release has no values.
     is_complete: bool,
 }
 
 impl Source<'_> {
-    /// Merges all layers of the release; the last one has the values for some nodes.
+    /// Merges all layers of the release. The last layer contains the values for some nodes.
     fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
         let mut findings: Vec<Finding> = overridden_chart_version(self.spec, self.catalog, self.name)
             .and_then(|version| self.unchecked_keys(version))
@@ -111,15 +111,15 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that osdpl does not check the keys of the release's values, because it does not know the keys of
-    /// `version`.
+    /// Returns a note that osdpl does not check the keys of the release's values, because it does not know which keys
+    /// `version` of the chart has.
     ///
     /// `version` is the chart version that the user chose instead of the locked one.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not checked, because osdpl knows the keys of chart {chart} {locked}, but not those of {version}; `osdpl render --manifests` shows the result"
+            "the keys of these values are not checked, because osdpl knows the keys of version {locked} of chart {chart}, but not of version {version}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding::new(Level::Note, field, message))
@@ -216,7 +216,7 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
-        // Several values may need the same missing input, such as one Secret.
+        // Several values may need the same missing input, such as one Secret. Name the problem once.
         if !messages.contains(&problem) {
             messages.push(problem);
         }
@@ -225,7 +225,7 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// Returns the variables that the CEL expressions of all releases share, including credentials and facts.
+/// Returns the variables that the CEL expressions of all releases share, including credentials and other facts.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
     let variables = [
@@ -239,8 +239,8 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// Returns the variables for the CEL expressions of one release: the shared ones, `release`, and in `spec.storageClass`
-/// the class that the release keeps.
+/// Returns the variables for the CEL expressions of one release. They are the shared variables and `release`;
+/// `spec.storageClass` is the storage class that the release's existing claims have.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);

@@ -1,4 +1,4 @@
-//! Checks `spec.nodes.roles` for mistakes that show without a cluster: unknown names and invalid labels.
+//! Checks `spec.nodes.roles` for mistakes that osdpl finds without a cluster: unknown names and invalid labels.
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeSelector, OpenStackDeploymentSpec, RoleNodes};
@@ -6,7 +6,7 @@ use crate::catalog::schema::field_path;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
-/// Returns the labels of a role: those in the spec, else those in the catalogue.
+/// Returns the labels of a role: the labels in the spec, or else the labels in the catalogue.
 pub fn role_labels(name: &str, role: &RoleNodes, catalog: &Catalog) -> Labels {
     let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
     if role.labels.is_empty() { known() } else { role.labels.clone() }
@@ -100,7 +100,7 @@ fn bad_value(value: &str) -> Option<String> {
     })
 }
 
-/// Whether a text is empty or a name of at most 63 characters that begins and ends with a letter or digit.
+/// Whether a string is empty, or a name of at most 63 characters that begins and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());

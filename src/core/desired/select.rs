@@ -15,17 +15,17 @@ use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Returns what a spec selects, with findings about all its problems.
+/// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
-/// If the spec has unknown names, the user meant known ones. osdpl then reports only those further findings that hold
-/// whichever known names the user meant.
+/// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which. So besides the
+/// unknown names, osdpl reports only findings that are right for every known name that the user may have meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
         // Without a known OpenStack release, expressions lack its variables and report useless errors. So start with
-        // the findings of the candidate in which only the OpenStack release is replaced by a known one.
+        // the findings of the first candidate, in which only the OpenStack release is replaced by a known one.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -45,7 +45,8 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     Selection { findings, ..selection }
 }
 
-/// Returns what a spec selects, with findings about all its problems except for unknown names.
+/// Returns the services, features and releases that a spec selects, with findings about all problems of the spec except
+/// for unknown names.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     let features = fields(spec, catalog, &mut findings);
@@ -73,7 +74,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     selection
 }
 
-/// Checks the fields that osdpl can check one by one (roles, images, features), and returns the merged features.
+/// Checks the node roles, images and features of a spec, each by itself, and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -84,7 +85,8 @@ pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> F
     Finding::new(Level::Error, field, message)
 }
 
-/// Returns the namespace and name of a helm release: those in the spec, else [`home_namespace`] and the catalogue name.
+/// Returns the namespace and name of a helm release as the spec sets them. The defaults are [`home_namespace`] and the
+/// release's name in the catalogue.
 pub(super) fn key(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -103,8 +105,8 @@ pub(super) fn key(
     }
 }
 
-/// Returns the namespace of a release if the spec sets none: the one in the catalogue, else `namespace`, which is that
-/// of the OpenStackDeployment.
+/// Returns the namespace of a release if the spec sets none: the catalogue's namespace for the release, or else
+/// `namespace`, the namespace of the OpenStackDeployment.
 pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
     let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
     entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
@@ -145,7 +147,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // Empty here; `resolve` adds the properties of Ceph, which are facts.
+        // The properties of Ceph are facts, which `resolve` adds.
         "ceph": {},
     }) else {
         return Map::new();
@@ -159,9 +161,9 @@ pub(super) fn is_added(location: &str) -> bool {
     location.starts_with("ConfigMap ")
 }
 
-/// Whether a condition of the catalogue holds; a missing condition does.
+/// Whether a condition of the catalogue holds. A missing condition always holds.
 ///
-/// If osdpl can't evaluate the condition, the condition does not hold, and osdpl adds an error at `field`.
+/// If osdpl can't evaluate the condition, it does not hold, and osdpl adds an error at `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
@@ -178,7 +180,7 @@ pub(super) fn holds(
     })
 }
 
-/// Adds an error for two releases that would be the same helm release, by name and namespace.
+/// Adds an error if two releases would have the same name and namespace in helm.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
@@ -186,7 +188,7 @@ fn duplicates(selection: &mut Selection) {
         if let Some(other) = releases_by_key.insert(key, release) {
             found.push(refused(
                 format!("spec.services (release {release})"),
-                format!("releases {other} and {release} would both be helm release {key}; give one another name"),
+                format!("releases {other} and {release} would both be helm release {key}; rename one of the two"),
             ));
         }
     }

@@ -1,5 +1,5 @@
-//! Determines the services of a cloud: those that the presets and the spec enable by name, and those that these
-//! services need.
+//! Determines the services of a cloud: the services that the presets and the spec enable by name, and the services that
+//! the enabled services need.
 //!
 //! A need may have a condition on other services, so osdpl adds needed services in rounds until a round adds none. No
 //! round removes a service, so the rounds end.
@@ -32,23 +32,25 @@ pub(super) struct Chosen {
     pub refusals: Vec<Finding>,
 }
 
-/// The releases that need a service, each with the components of that service that it needs.
+/// The releases that need a service, each with the components of the service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The services and releases that the releases of a round need.
+/// The services and releases that are missing in a cloud because its releases need them.
 #[derive(Default)]
 struct Needed {
-    /// The services that neither a preset nor the spec enables by name, each with the releases that can't start without
-    /// it.
+    /// The needed services that neither a preset nor the spec enables by name, each with the releases that can't start
+    /// without it.
     services: BTreeMap<String, Dependents>,
-    /// The services that neither a preset nor the spec enables by name and that the user may replace by their own, each
-    /// with the releases that use it.
+    /// The services that releases use, that neither a preset nor the spec enables by name, and that the user may
+    /// replace by a service of their own; each with the releases that use it.
     optional: BTreeMap<String, Dependents>,
-    /// The needed releases that are not part of the cloud although their service is, by service and release.
+    /// The needed releases that are not part of the cloud although their service is, by service and release, each with
+    /// the releases that need it.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
-/// Determines the services of a cloud in rounds. Each round adds the services that those of the last round need.
+/// Determines the services of a cloud in rounds. Each round adds the services that the services of the previous round
+/// need.
 pub(super) fn chosen(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -89,7 +91,7 @@ pub(super) fn chosen(
     }
 }
 
-/// Determines the releases and the CEL variables of a cloud with these enabled services.
+/// Determines the releases and the CEL variables of a cloud in which exactly the services in `enabled` are enabled.
 fn round(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -118,7 +120,8 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the needed services that are not enabled by name, and the needed releases that are missing in their service.
+/// Returns the needed services that are not in `named`, and the needed releases that their service does not contain
+/// with the features of the spec.
 ///
 /// A release can't start without its `needs` and `waits_for`. It can start without its `alongside`, which the user may
 /// provide.
@@ -153,14 +156,14 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-/// Adds the dependents in `more` to those in `known`.
+/// Adds the dependents in `more` to `known`. A release that is in both gets the components of both.
 fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
     }
 }
 
-/// Formats dependents, each with the components that it needs: `heat (barbican/api), octavia (barbican/api)`.
+/// Lists releases, each with the components that it needs, as text: `heat (barbican/api), octavia (barbican/api)`.
 fn list(dependents: &Dependents) -> String {
     let one = |(name, what): (&String, &BTreeSet<String>)| {
         format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
@@ -177,7 +180,7 @@ fn added_note(service: &str, dependents: &Dependents) -> Finding {
     )
 }
 
-/// Returns the error about a service that the spec disables although releases need it.
+/// Returns the error that the spec disables a service although releases can't start without it.
 fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
@@ -188,8 +191,7 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the warning about a service that the spec disables although releases do not work without it or a
-/// replacement.
+/// Returns the warning that the spec disables a service although releases do not work without it or a replacement.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
@@ -199,8 +201,7 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a release that other releases need, and that its service does not contain with the features
-/// of the spec.
+/// Returns the error that other releases need a release which is not part of its service with the features of the spec.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
@@ -210,7 +211,7 @@ fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding
     refused(format!("spec.services.{service}"), message)
 }
 
-/// Returns the services that the presets and the spec enable by name; adds an error if there are none.
+/// Returns the services that the presets and the spec enable by name. Adds an error if they enable none.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
@@ -231,8 +232,8 @@ fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
     enabled
 }
 
-/// Returns a warning for each service in the spec that is not part of the cloud: the spec does not set `enabled`, no
-/// preset names the service and no other service needs it.
+/// Returns a warning for each service whose settings in the spec have no effect: the spec does not set `enabled`, no
+/// preset names the service, and no other service needs it.
 fn without_effect<'a>(
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -249,8 +250,8 @@ fn without_effect<'a>(
     })
 }
 
-/// Returns a warning for each service that the spec enables without effect, because all its releases depend on features
-/// that are off.
+/// Returns a warning for each service that the spec enables but that has no releases, because all its releases depend
+/// on features that are off.
 fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
     let named = spec.services.iter().filter(|(name, own)| own.enabled == Some(true) && chosen.services.contains(*name));
     let is_empty = |service: &str| {
@@ -270,8 +271,8 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
-/// Returns the external services with their hosts and ports; adds an error for a service that can't be external, and
-/// for each credential that the user must provide and does not.
+/// Returns the external services with their hosts and ports. Adds an error for each service that can't be external, and
+/// for each credential of an external service that the spec must take from a Secret and does not.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -210,7 +210,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
-            "spec.services (release store): releases front and store would both be helm release openstack/front; give one another name",
+            "spec.services (release store): releases front and store would both be helm release openstack/front; rename one of the two",
         ),
     ] {
         assert_eq!(findings(value), expected);
@@ -270,7 +270,8 @@ fn reports_a_missing_credential() {
     assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }
 
-/// A feature whose field `key` names a key of a Secret; its fragment passes the text to one release.
+/// A feature whose field `key` names a key of a Secret. Its fragment copies the string in this key into the values of
+/// one release.
 const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
      required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
      releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";

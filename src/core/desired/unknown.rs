@@ -14,7 +14,7 @@ use osdpl_values::{Layer, Origin, Path, leaves};
 /// The maximum number of unknown keys that one warning names.
 const NAMED: usize = 5;
 
-/// Keys that every chart reads although its values do not have them: helm's `global`, those of the library chart
+/// Keys that every chart reads although its values do not have them: helm's `global`, the values of the library chart
 /// helm-toolkit, `extraObjects`, and `overrides` (values by node).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
@@ -58,14 +58,14 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
 
 /// Whether osdpl reports the unknown keys of a layer for each release, and not only once for their location.
 ///
-/// It does so for a catalogue file that a user added, because one location in the file may have other values for each
-/// release.
+/// The answer is true for a catalogue file that a user added, because one location in the file may have other values
+/// for each release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
 /// Returns a warning for each unknown key of a layer that a user wrote, with the path of the key. It leaves out the
-/// keys for which `is_reported` holds.
+/// keys for which `is_reported` returns true.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -82,7 +82,7 @@ pub fn is_about_unknown_keys(finding: &Finding) -> bool {
     finding.message.contains(NOTHING_READS_IT)
 }
 
-/// The text by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
+/// The part of the message by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
 const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
 
 /// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
@@ -102,7 +102,7 @@ struct Unknown<'a> {
     keys: Vec<String>,
     /// The last key of the path, which the chart does not know.
     key: String,
-    /// The keys that the chart knows at the same level.
+    /// The map of the chart's known keys in which the key is missing.
     siblings: &'a KeyTree,
     /// Whether the chart accepts any key at this level, so that osdpl reports the key only as a likely typo of a known
     /// key.
@@ -125,8 +125,9 @@ impl Unknown<'_> {
     }
 }
 
-/// Returns the keys of a layer that a chart does not know, except for those for which `is_reported` holds, and those
-/// that the chart of another release knows to which the layer applies.
+/// Returns the keys of a layer that a chart does not know, except for keys for which `is_reported` returns true.
+///
+/// If the layer applies to several releases, keys that the chart of another of these releases knows are left out.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -156,7 +157,7 @@ fn unknown<'a>(
     found
 }
 
-/// The releases to which a layer applies: one, those of a group, or all.
+/// The releases to which a layer applies: one release, the releases of a group, or all releases.
 enum Audience {
     One,
     Group(Group),
@@ -180,8 +181,8 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
     releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
-/// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys, or accepts any key
-/// there and the key is no typo.
+/// Returns the first key of a path that a chart does not know. Returns `None` if the chart knows all keys, or if it
+/// accepts any key at this level and the key is not a typo.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -212,10 +213,10 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that looks like a typo of a known key is another valid name.
+/// Whether a key that looks like a typo of a known key is a valid name of its own.
 ///
-/// It is one if the catalogue sets the key (`ml2_type_vlan` beside the chart's `ml2_type_vxlan`). Below `conf` and
-/// `endpoints` it also is one if any chart has the key anywhere.
+/// It is valid if the catalogue sets the key (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
+/// below `conf` or `endpoints` is also valid if any chart has a key of this name anywhere.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))
@@ -228,7 +229,7 @@ pub enum KeyState {
     Has(KeyType),
     /// The chart's templates read the key, but its values have no default for it.
     Read,
-    /// The chart does not know the key, but accepts it: it is in a map whose keys the user chooses.
+    /// The chart does not know the key, but the key is in a map whose keys the user chooses.
     Free,
     /// The chart does not know the key. The text suggests the nearest name: `, did you mean …?`; empty if there is
     /// none.

@@ -1,4 +1,4 @@
-//! `values/couplings.yaml`: settings that must be equal in several charts.
+//! Reads `values/couplings.yaml`: settings that must be equal in several charts.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,36 +8,37 @@ use super::Reader;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the file in the catalogue.
+/// The path of the file of couplings in the catalogue.
 const FILE: &str = "values/couplings.yaml";
 
 /// A setting that must be equal in several charts.
 #[derive(Debug)]
 pub struct EqualSetting {
-    /// The name of the setting in messages: `the Keystone region`.
+    /// What messages call the setting, such as `the Keystone region`.
     pub what: String,
     /// The reason why the charts must agree on the setting.
     pub why: String,
     /// A further step of the remedy besides making the values equal, such as `set spec.region instead`; empty if none.
     pub remedy: String,
-    /// The default in upstream's charts. If it is `None`, paths that no layer sets are not compared.
+    /// The value that upstream's charts have for the setting by default. If it is `None`, osdpl does not compare paths
+    /// that no layer sets.
     pub default: Option<Value>,
-    /// An expression for the value that every path should have, such as `spec.region`; `None` if any common value is
-    /// right.
+    /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
+    /// to be equal.
     pub expected: Option<Expression>,
-    /// The release with the server that other releases share, such as `rabbitmq`.
+    /// The name of the release whose server other releases share, such as `rabbitmq`.
     ///
     /// A release may have a server of its own, such as `rabbitmq-nova` for nova. The values must be equal between a
-    /// server and its clients, but not between two servers.
+    /// server and its clients, but may differ between two servers.
     pub server: Option<String>,
-    /// The paths at which charts have the setting.
+    /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,
 }
 
-/// A path at which one chart, or several, have the setting.
+/// A path at which the values of one release, or of several, contain the setting.
 #[derive(Debug)]
 pub struct SettingPath {
-    /// The release with the path; if `None`, every release whose chart has the path.
+    /// The name of the release that has the path; if `None`, every release whose chart has the path.
     pub release: Option<String>,
     /// The path in the release's values; a key `*` matches any key.
     pub path: Path,

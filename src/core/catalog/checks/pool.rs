@@ -6,18 +6,18 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// The pods of one component, and what determines how many database connections each of them may open.
+/// The settings that determine how many database connections the pods of one component may open.
 ///
 /// All pods together open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`)
 /// connections.
 #[derive(Debug)]
 pub struct ConnectionPool {
-    /// The release whose values the following paths refer to.
+    /// The name of the release whose values contain the paths in this entry.
     pub release: String,
-    /// The path of the number of pods. If the release's values have nothing there, there is 1 pod.
+    /// The path of the number of pods in the release's values. If there is no value at this path, there is 1 pod.
     pub pods: Path,
-    /// The paths of the number of worker processes per pod. The first path with a value wins. The value is a number, or
-    /// a text that contains `processes=` and the number.
+    /// The paths at which the values may contain the number of worker processes per pod. The first path with a value
+    /// counts. The value is the number, or a string that contains `processes=` and the number.
     pub workers: Vec<Path>,
     /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,

@@ -1,4 +1,5 @@
-//! Reads `values/rules.yaml`: the table `rules` (conditions on values), and the tables of the sibling modules.
+//! Reads `values/rules.yaml`: the table `rules` (conditions on values), and the tables `pools`, `apart`, `shared` and
+//! `unshared`.
 
 use serde::Deserialize;
 
@@ -7,7 +8,7 @@ use super::{CrossChecks, Reader, pool, separate_servers, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the file in the catalogue.
+/// The path of the file of rules in the catalogue.
 pub(super) const FILE: &str = "values/rules.yaml";
 
 /// A rule over the final values of releases: osdpl reports `message` if `when` is true.
@@ -18,7 +19,7 @@ pub struct Rule {
     /// The condition under which osdpl reports the message. If it reads a value that no layer sets, osdpl reports
     /// nothing.
     pub when: Expression,
-    /// The severity of the message: an error rejects the resource.
+    /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
     /// The path that the finding names, in the values of the first of `releases`.
     pub path: Path,
@@ -51,7 +52,8 @@ struct Entry {
     message: String,
 }
 
-/// Reads all tables of the file. `couplings` stays empty, because another file contains it.
+/// Reads all tables of `values/rules.yaml`. The field `couplings` stays empty, because another file contains this
+/// table.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
     let Some(text) = files.get(FILE) else { return CrossChecks::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {

@@ -15,10 +15,10 @@ pub struct SharedClaim {
     pub release: String,
     /// The path of the claim's StorageClass in the release's values.
     pub class: Path,
-    /// The path of a boolean. If its value is `false`, the chart creates no claim.
+    /// The path of a boolean in the release's values. If it is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
-    /// The condition under which several nodes mount the claim; always if `None`. It reads the same variables as the
-    /// condition of a [`super::Rule`].
+    /// The condition under which several nodes mount the claim; `None` if they always do. It reads the same variables
+    /// as the condition of a [`super::Rule`].
     pub when: Option<Expression>,
 }
 

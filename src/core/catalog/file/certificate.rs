@@ -7,22 +7,23 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
-    /// The CEL condition under which the feature requires the Secrets; always if unset.
+    /// The CEL condition under which the feature requires the Secrets; unset if it always does.
     #[serde(default)]
     pub when: Option<String>,
     /// The field of the spec that findings about these certificates name.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`, which may contain `${…}` as values do. `hosts`
-    /// are the names that clients expect in the certificate. Without `hosts`, no name is checked.
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`, which may contain expressions (`${…}`).
+    /// `hosts` are the host names for which clients expect the certificate to be valid. Without `hosts`, osdpl checks
+    /// no host name.
     pub secrets: Value,
     /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
     pub keys: CertificateKeys,
-    /// Whether the user must create the Secrets. osdpl then reports a Secret that is missing.
+    /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     #[serde(default, rename = "brought")]
     pub user_provided: bool,
 }
 
-/// The keys of a Secret's data that osdpl checks. A key that is `None` is not checked.
+/// The keys of a Secret's data that osdpl checks. osdpl does not check a key that is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

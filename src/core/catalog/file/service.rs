@@ -29,7 +29,7 @@ pub struct Service {
     pub external: Option<External>,
 }
 
-/// A group of services that share common values.
+/// A group of services. `spec.common` and shared fragments can set values for all releases of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -46,25 +46,25 @@ pub struct Release {
     /// The name of the chart; unset if the chart has the release's name.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The default namespace of a release whose chart is not part of OpenStack (cert-manager, rook-ceph); the custom
-    /// resource's namespace if unset. A namespace in the spec takes precedence.
+    /// The namespace of the release if the spec sets none. Only releases of charts that are not part of OpenStack set
+    /// it (cert-manager, rook-ceph). If unset, it is the namespace of the OpenStackDeployment.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// A CEL condition over the features under which the release is part of the service; always if unset.
+    /// The CEL condition over the features under which the release is part of the service; unset if it always is.
     #[serde(default)]
     pub when: Option<String>,
-    /// Components that must be available before helm installs the release. The services that provide them become part
-    /// of the cloud.
+    /// The components that must be available before helm installs the release. The services that provide the components
+    /// become part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Components that the release's own pods wait for, in upstream's init containers. The operator does not wait for
-    /// them before it starts helm. The services that provide them become part of the cloud, and start first if the
-    /// operator can't run helm for all releases at once.
+    /// The components that the release's own pods wait for, in upstream's init containers. The operator starts helm
+    /// without waiting for these components. The services that provide them become part of the cloud, and start first
+    /// if the operator can't run helm for all releases at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which the release does not work. The operator may install the release before or after them,
-    /// because the pods of both sides may wait for each other. The services that provide them become part of the cloud.
-    /// If the spec disables such a service, osdpl warns.
+    /// The components without which the release does not work. The operator may install the release before or after
+    /// these components, because the pods of both sides may wait for each other. The services that provide the
+    /// components become part of the cloud. If the spec disables such a service, osdpl warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
     /// The components that the release provides: maps `application/component` to the kind of the workload.
@@ -103,14 +103,14 @@ pub struct Release {
     /// `resource-policy: keep`. Only the deletion policy `Purge` removes them.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
-    /// A CEL expression for a digest of the settings that running instances depend on; `none` if there are no such
+    /// The CEL expression for a digest of the settings that running instances depend on; unset if there are no such
     /// settings. An upgrade that changes the digest waits for approval.
     #[serde(default)]
     pub instance_digest: Option<String>,
-    /// Helm's `--timeout` for each single hook, in seconds.
+    /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
     #[serde(default = "default_timeout")]
     pub timeout: u32,
-    /// Whether helm 4 uses server-side apply (`--server-side`).
+    /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     #[serde(default = "default_server_side")]
     pub server_side: bool,
     /// The values that the release always gets. All fragments override them.
@@ -131,8 +131,8 @@ pub struct Hosts {
     /// The component whose pods run on the hypervisors: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The name of the `CronJob` that registers new hosts. When a new node has joined the cluster, the operator runs it
-    /// at once.
+    /// The name of the `CronJob` that registers new hosts in Nova. The operator runs it at once when a new node has
+    /// joined the cluster.
     pub discovered_by: String,
 }
 
@@ -148,12 +148,12 @@ fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D:
 pub struct Endpoint {
     /// The component that serves the API: `application/component`.
     pub component: String,
-    /// The key of the API below the charts' `endpoints`, such as `compute`. It equals the service type in Keystone's
-    /// catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `compute`. It equals the service type in
+    /// Keystone's service catalogue.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
-    /// The key of the port below `endpoints.<endpoint>.port`, such as `api`.
+    /// The key of the API's port below `endpoints.<endpoint>.port` in the values of charts, such as `api`.
     #[serde(default = "default_port_name")]
     pub port_name: String,
     /// The TCP port of the internal endpoint according to the chart's defaults.
@@ -163,8 +163,8 @@ pub struct Endpoint {
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone's. The operator then also reads Keystone's versions and, as the administrator, its
-    /// service catalogue.
+    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and, as the
+    /// administrator, Keystone's service catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -189,10 +189,10 @@ fn default_server_side() -> bool {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
-    /// The required component: `application/component`.
+    /// The component that the release refers to, as `application/component`.
     pub component: String,
-    /// The CEL condition under which the component is required; always if unset. It may use `spec`, `features`,
-    /// `openstack`, `services` and `releases`.
+    /// The CEL condition under which the release requires the component; unset if it always does. The condition may use
+    /// `spec`, `features`, `openstack`, `services` and `releases`.
     #[serde(default)]
     pub when: Option<String>,
 }
@@ -204,7 +204,7 @@ pub enum WorkloadKind {
     Deployment,
     /// A `StatefulSet` (`apps/v1`).
     StatefulSet,
-    /// A `DaemonSet` (`apps/v1`). It runs only on nodes with the label that its chart selects.
+    /// A `DaemonSet` (`apps/v1`). It runs only on nodes that have the label which its chart selects.
     DaemonSet,
 }
 
@@ -216,7 +216,7 @@ pub struct DaemonSet {
     pub form: Form,
     /// The component of the `DaemonSet`'s pods: `application/component`.
     pub component: String,
-    /// The CEL condition under which the chart creates the `DaemonSet`; always if unset.
+    /// The CEL condition under which the chart creates the `DaemonSet`; unset if the chart always creates it.
     #[serde(default)]
     pub when: Option<String>,
     /// Paths whose values must be equal on all nodes, because they end up in objects that all nodes share (scripts, pod
@@ -233,7 +233,8 @@ pub struct DaemonSet {
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// The form `conf.overrides.<chart>_<daemonset>.{labels,hosts}`, for values below `conf` only. If several entries
-    /// match a node by label, the last one wins; an entry by the node's name wins over all of them.
+    /// match a node by label, the node gets the values of the last one. An entry by the node's name overrides all
+    /// entries by label.
     Conf,
     /// The form `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`, for any value. On a node that matches
     /// two entries, no pod of the `DaemonSet` runs at all.
@@ -244,7 +245,7 @@ pub enum Form {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Credential {
-    /// The format of the credential.
+    /// The format in which osdpl generates the credential.
     #[serde(default)]
     pub kind: CredentialKind,
     /// The length of the generated text in characters; for `base64`, the number of random bytes.
@@ -253,7 +254,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// What a person must do, besides the upgrade, when the credential is replaced; empty if nothing.
+    /// How a person replaces the credential if an upgrade alone does not replace it, or why the credential must never
+    /// change; empty if an upgrade is sufficient.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if the service is external.
@@ -265,12 +267,12 @@ fn default_length() -> usize {
     32
 }
 
-/// The format of a credential.
+/// The format in which osdpl generates a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Random letters and digits only, because upstream's scripts do not expect escaped characters when they split
-    /// URIs.
+    /// Random letters and digits. Other characters would be escaped in URIs, which upstream's scripts do not expect
+    /// when they split URIs.
     #[default]
     Password,
     /// Random hexadecimal digits.
@@ -281,12 +283,12 @@ pub enum CredentialKind {
     Base64,
 }
 
-/// How pods reach a service that runs outside of the cluster.
+/// The Service through which pods reach a service that runs outside of the cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
-    /// The name of the Service that upstream's pods wait for. The operator creates the Service for the external
-    /// address.
+    /// The name of the Service that upstream's pods wait for. The operator creates this Service with the address of the
+    /// external service.
     pub service: String,
     /// The name of the Service's port.
     pub port_name: String,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The word in a key tree for a key without a default in `values.yaml` that the chart's templates read.
+/// The word that a key tree has for a key that the chart's templates read and that has no default in `values.yaml`.
 pub const READ_MARKER: &str = "read";
 
 /// The key that a key tree adds to a map if the chart's templates may read any key of the map.
@@ -13,17 +13,17 @@ pub const ANY_KEY: &str = "*";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyType {
-    /// An empty map in `values.yaml`. Users may set any keys in it.
+    /// The default is an empty map in `values.yaml`. Users may set any keys in the map.
     Map,
-    /// A list.
+    /// The default is a list.
     List,
-    /// A string.
+    /// The default is a string.
     String,
-    /// A number.
+    /// The default is a number.
     Number,
-    /// `true` or `false`.
+    /// The default is `true` or `false`.
     Boolean,
-    /// Null.
+    /// The default is null.
     Null,
 }
 
@@ -31,24 +31,24 @@ pub enum KeyType {
 /// type.
 pub const TEXT_PREFIX: char = '=';
 
-/// The maximum length of a default that is stored in a tree, in characters.
+/// The maximum length, in characters, of a default that a key tree stores.
 const MAX_LENGTH: usize = 60;
 
-/// Whether a string is short enough to be stored in a tree. Scripts and configuration files are not.
+/// Whether a string is short enough for a key tree to store it: it is a single line, and not longer than `MAX_LENGTH`.
 pub fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }
 
-/// Returns the name of a list entry in key trees and in messages.
+/// Returns the name that key trees and messages give to an entry of a list.
 ///
-/// The name of a short entry is the entry itself (as JSON if it is not a string). The name of a long one describes its
-/// size.
+/// The name of a short entry is the entry itself (as JSON if it is not a string). The name of a long entry describes
+/// its keys or its size.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
     if is_short(&text) { text } else { entry_shape(entry) }
 }
 
-/// Describes a list entry by its keys or its size, without its content.
+/// Describes an entry of a list by its keys or its size, without its values.
 pub fn entry_shape(entry: &Value) -> String {
     match entry {
         Value::Object(map) => format!("a map of {}", map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),

@@ -23,7 +23,7 @@ impl<'de> Visitor<'de> for Tree {
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .write_str("a map of keys, a list of entries' names, a number, a boolean, a text after `=`, or one of map, list, string, number, boolean, \"null\" (in quotes) and read")
+            .write_str("a map of keys, a list of entries' names, a number, a boolean, a string after `=`, or one of map, list, string, number, boolean, \"null\" (in quotes) and read")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<KeyTree, E> {

@@ -6,8 +6,8 @@ use super::super::did_you_mean;
 use super::super::schema::{Nulls, field_path, validate};
 use osdpl_values::expr;
 
-/// The keywords that a feature's schema may contain, besides those that begin with `x-` (Kubernetes' extensions and
-/// osdpl's own).
+/// The keywords that a feature's schema may contain. Keywords that begin with `x-` (extensions of Kubernetes and of
+/// osdpl) are allowed, too.
 ///
 /// `title`, `description`, `example` and `externalDocs` only describe. A nested `default` has no effect, because a
 /// feature has a default of its own.
@@ -36,7 +36,7 @@ const KEYWORDS: [&str; 22] = [
     "type",
 ];
 
-/// The types that a feature's schema may contain.
+/// The values that `type` may have in a feature's schema.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Returns the errors of a feature's schema or, if there are none, an error for each value of the feature's default

@@ -11,7 +11,7 @@ pub(super) const SHOWN: usize = 80;
 /// The maximum number of known keys that a message lists.
 pub(super) const KEYS: usize = 12;
 
-/// Returns the message for a violation: the problem and the remedy.
+/// Returns the message for a violation of a schema: the problem and the remedy.
 ///
 /// `described` is the description of the field in the schema. The message can quote the value, so callers must redact
 /// passwords in URLs.
@@ -56,12 +56,14 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
     }
 }
 
-/// Returns the description that `schema` contains for a field. `explained` is the path of the field in the notation of
-/// `kubectl explain`, and `above` the path of `schema` itself.
+/// Returns the description that `schema` contains for a field.
+///
+/// `explained` is the path of the field in the notation of `kubectl explain`, and `above` the path of `schema`, with
+/// which `explained` begins.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains no indexes of lists and no keys of maps. So go on to the items of a list or the entries of a
-    // map; if they have no description, that of the list or map applies.
+    // `explained` contains no indexes of lists and no keys of maps. So after a list or map, go on to its items or
+    // entries. If they have no description, the description of the list or map applies.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -100,7 +102,7 @@ fn example(schema: &Value, described: Option<&str>) -> String {
     first.map(|first| format!(": {}", one_line(first))).unwrap_or_default()
 }
 
-/// Joins the lines of a description, because descriptions come from doc comments of Rust types, which wrap.
+/// Joins the lines of a description. Descriptions come from doc comments of Rust types, which wrap their lines.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -124,7 +126,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a bound without decimals, because schemas derived from Rust types contain 1.0 for 1.
+/// Formats a bound of a schema without decimals, because schemas of Rust types contain `1.0` for 1.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
@@ -141,7 +143,7 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// Returns a value as written, or `this value` for a list, a map, and a text that is long or has several lines.
+/// Returns a value as JSON; `this value` for a list, a map, and a string that is long or has several lines.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),
@@ -221,7 +223,7 @@ mod tests {
             (
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(3.5),
-                "3.5 is a number, but a whole number or a string is expected; write a whole number, or a text in quotes",
+                "3.5 is a number, but a whole number or a string is expected; write a whole number, or a string in quotes",
             ),
             (
                 json!({"type": "string", "pattern": "^[a-z]+$"}),
@@ -231,7 +233,7 @@ mod tests {
             (
                 json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
                 json!("b"),
-                "found a string, but a list is expected; write its entries below it, each behind \"- \", or in brackets: [a, b]",
+                "found a string, but a list is expected; write the entries below the key, each after \"- \", or in brackets: [a, b]",
             ),
             (number, json!(99999), "99999 is too large; write a whole number from 68 to 9216"),
         ] {

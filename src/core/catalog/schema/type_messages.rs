@@ -5,13 +5,14 @@ use serde_json::Value;
 use super::messages::{KEYS, SHOWN, list, names, number, quote};
 use super::{Nulls, validate};
 
-/// Returns the message for a value of a wrong type: what was found, the expected type, and the remedy.
+/// Returns the message for a value of a wrong type: which type the value has, which type is expected, and the remedy.
 pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> String {
     let found = match value {
         Value::Null => "found null".to_owned(),
         Value::Bool(_) => format!("YAML reads this as {value}"),
         Value::Number(_) => format!("{value} is a number"),
-        // Don't quote the text. Under a key that takes a map or a list, it may be a whole block that contains secrets.
+        // Don't quote the string. If the schema expects a map or a list here, the string may be a whole block that
+        // contains secrets.
         Value::String(_) if !["array", "object"].contains(&expected) => format!("{} is a string", quote(value)),
         Value::String(_) => "found a string".to_owned(),
         Value::Array(_) => "found a list".to_owned(),
@@ -59,17 +60,17 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
             format!("write [{text}]")
         }
         ("array", Value::Object(_)) => "begin each entry with \"- \"".to_owned(),
-        ("array", _) => "write its entries below it, each behind \"- \", or in brackets: [a, b]".to_owned(),
+        ("array", _) => "write the entries below the key, each after \"- \", or in brackets: [a, b]".to_owned(),
         ("object", Value::Array(_)) => "write key: value below it, without \"- \"".to_owned(),
         ("object", _) => match schema["properties"].as_object() {
             Some(known) if known.len() <= KEYS => format!("write key: value below it; its keys are {}", names(known)),
             _ => "write key: value below it".to_owned(),
         },
-        _ => "write a whole number, or a text in quotes".to_owned(),
+        _ => "write a whole number, or a string in quotes".to_owned(),
     }
 }
 
-/// Whether the schema accepts a corrected value, so that the remedy can suggest it.
+/// Whether the schema accepts the value that the user probably intended, so that the remedy can suggest it.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
@@ -82,7 +83,7 @@ fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     (text.len() <= SHOWN && osdpl_values::expr::matches(&text, pattern)).then_some(text)
 }
 
-/// Returns the boolean that a text such as `yes` or `off` stands for.
+/// Returns the boolean that a word such as `yes` or `off` means; `None` for any other word.
 pub fn parse_boolean_word(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),
@@ -91,7 +92,7 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a text is a short name of letters, digits, `-`, `_` and `.`, so that the remedy can repeat it.
+/// Whether a string is a short name of letters, digits, `-`, `_` and `.`, so that the remedy can repeat it.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

@@ -1,4 +1,4 @@
-//! Checks `spec.nodes.overrides`, as far as this needs neither merged values nor a cluster.
+//! Checks `spec.nodes.overrides` for mistakes that osdpl finds without merged values and without a cluster.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::ReleaseKey;
 
-/// Checks the entries of `spec.nodes.overrides`, and adds the findings; `wanted` are the releases of the cloud.
+/// Checks the entries of `spec.nodes.overrides`, and adds the problems to `findings`. `wanted` are the releases of the
+/// cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -63,8 +64,8 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns why an entry's values for a release are invalid, with the invalid field below that of the release; `None` if
-/// they are valid.
+/// Returns why an entry's values for a release are invalid, with the name of the invalid field of the values (empty if
+/// no single field is invalid); `None` if they are valid.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

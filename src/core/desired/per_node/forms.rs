@@ -1,4 +1,4 @@
-//! Renders values for some nodes in the two forms that upstream charts accept.
+//! Renders values for some nodes in the two forms (`conf` and `root`) that upstream charts accept.
 //!
 //! The module also finds the values and nodes that these forms can't express.
 
@@ -15,8 +15,8 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Returns the path at which a chart expects the values by node of one `DaemonSet`; `key` is the chart's name for it,
-/// such as `neutron_ovs-agent`.
+/// Returns the path at which a chart expects the values by node of one `DaemonSet`. `key` is the `DaemonSet`'s name in
+/// the values of the chart, such as `neutron_ovs-agent`.
 pub(super) fn values_path(form: Form, key: &str) -> Path {
     match form {
         Form::Conf => ["conf", "overrides", key].into_iter().collect(),
@@ -33,7 +33,7 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
 }
 
 /// Renders the form `conf`: a list of labels and a list of hosts, each item with its values. A label with several
-/// values is one item.
+/// values makes one item.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -70,7 +70,7 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
     json!({ "labels": labels })
 }
 
-/// Merges values into the item for the same nodes, and moves this item to the end.
+/// Merges values into the item in `entries` that has the same `nodes`, and moves this item to the end.
 ///
 /// If several items match a node, charts use the last one.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
@@ -80,7 +80,7 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns the values and nodes of an entry that the chart's form can't express, each with a message.
+/// Returns an error message for each value and node of an entry that the chart's form can't express.
 pub(super) fn problems(
     chart: &str,
     name: &str,
@@ -118,8 +118,10 @@ fn shared(chart: &str, name: &str, what: &str) -> String {
     )
 }
 
-/// Returns the label or hosts of an entry from which the chart can't build a valid name of a `DaemonSet`, each with a
-/// message.
+/// Returns an error message for a label or host name from which the chart can't build a valid name of a `DaemonSet`.
+///
+/// For each label and host of the form `conf`, the chart creates a `DaemonSet` of its own, and puts the label's key or
+/// the beginning of the host name into its name.
 fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {

@@ -45,7 +45,8 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the selections of nodes of the rendered entries, in the order that matters to the chart, without the values.
+/// Returns the labels and host names of the rendered entries, without their values, in the order in which the chart
+/// uses them.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

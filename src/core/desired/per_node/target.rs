@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
-/// A set of nodes, given in a way in which charts can select nodes.
+/// A set of nodes that a chart can select: by the values of one label, or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTarget {
-    /// The nodes on which this label has one of these values.
+    /// The set contains the nodes on which this label has one of these values.
     Label(String, BTreeSet<String>),
-    /// The nodes with these names.
+    /// The set contains the nodes with these names.
     Hosts(BTreeSet<String>),
 }
 
@@ -24,8 +24,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both sets share a value of one label, or a name, so that the later entry overrides values of the earlier
-    /// one.
+    /// Whether both sets contain the same value of the same label, or the same node name. The later entry then
+    /// overrides values of the earlier one.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -60,7 +60,8 @@ fn unsupported(what: &str) -> String {
     )
 }
 
-/// Whether a text is a valid DNS-1123 subdomain, as the names of nodes are (`k8s.io/apimachinery/pkg/util/validation`).
+/// Whether a string is a valid DNS-1123 subdomain, as the name of a node must be
+/// (`k8s.io/apimachinery/pkg/util/validation`).
 pub fn is_subdomain(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
