@@ -64,8 +64,6 @@ pub struct OpenStackDeploymentStatus {
 /// The state of the cloud in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// The operator has not begun to install the cloud.
-    Pending,
     /// The operator is installing releases for the first time.
     Installing,
     /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.

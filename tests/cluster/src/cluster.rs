@@ -188,7 +188,8 @@ impl Cluster {
 
     /// Returns the path of helm 3 or 4. The options must have requested this version of helm.
     ///
-    /// # Errors If the options did not request this version of helm.
+    /// # Errors
+    /// If the options did not request this version of helm.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
