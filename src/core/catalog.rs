@@ -107,7 +107,8 @@ pub struct Service {
     /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services.
-    pub releases: BTreeMap<String, Release>,
+    /// Most services have one release; boxed, because a map allocates space for eleven entries.
+    pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
     pub credentials: BTreeMap<String, file::Credential>,

@@ -197,7 +197,8 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
         }
     };
     for fragment in fragments(catalog) {
-        let bodies = fragment.named.values().chain(fragment.every.as_ref().map(|every| &every.unfiltered));
+        let bodies =
+            fragment.named.values().map(Box::as_ref).chain(fragment.every.as_ref().map(|every| &every.unfiltered));
         bodies.for_each(|body| check_body(&fragment.file, &fragment.field, body));
     }
     for service in catalog.services.values() {
@@ -277,7 +278,7 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
         if let Some(when) = when {
             check_expression(file, &format!("{field}.when"), when.source());
         }
-        let bodies = named.values().chain(every.as_ref().map(|every| &every.unfiltered));
+        let bodies = named.values().map(Box::as_ref).chain(every.as_ref().map(|every| &every.unfiltered));
         bodies.for_each(|body| check_expression(file, field, &expressions(body)));
     }
 }

@@ -43,7 +43,8 @@ impl Catalog {
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
         let mut own_fragments = fragments.filter(|fragment| !self.added.contains_key(&fragment.file));
         let any = |fragment: &Fragment| {
-            fragment.named.values().any(has) || fragment.every.as_ref().is_some_and(|every| has(&every.unfiltered))
+            fragment.named.values().map(Box::as_ref).any(has)
+                || fragment.every.as_ref().is_some_and(|every| has(&every.unfiltered))
         };
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }

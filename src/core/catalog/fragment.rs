@@ -24,7 +24,8 @@ pub struct Fragment {
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
     /// The values of single releases, by the release's name.
-    pub named: BTreeMap<String, Body>,
+    /// Most fragments have one release; boxed, because a map allocates space for eleven entries.
+    pub named: BTreeMap<String, Box<Body>>,
     /// The values for every release whose chart has their keys.
     pub every: Option<ValuesForEvery>,
 }
@@ -32,7 +33,7 @@ pub struct Fragment {
 impl Fragment {
     /// Returns the values that the fragment sets in a release; `None` if it sets none.
     pub fn body(&self, release: &str) -> Option<&Body> {
-        self.named.get(release).or_else(|| self.every.as_ref()?.body(release))
+        self.named.get(release).map(Box::as_ref).or_else(|| self.every.as_ref()?.body(release))
     }
 }
 

@@ -199,7 +199,7 @@ impl Loader<'_> {
                 );
                 self.errors.push(Error::Other { file: path.into(), problem });
             }
-            named.insert(release, self.body(path, &field, body.values, body.unset));
+            named.insert(release, Box::new(self.body(path, &field, body.values, body.unset)));
         }
         Fragment { file: path.into(), field, why: entry.why, when, named, every }
     }

@@ -68,9 +68,9 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     let leaves = snapshot.spec.instances == Some(InstancePolicy::Leave);
     match &snapshot.observed.compute {
         Compute::None => StepResult::Skipped("the node is not a compute node".into()),
-        Compute::Unknown(why) if leaves => {
-            StepResult::Skipped(format!("instances stay on the node, and nova cannot be queried: {why}"))
-        }
+        Compute::Unknown(why) if leaves => StepResult::Skipped(format!(
+            "instances stay on the node, and the state of its compute service is unknown: {why}"
+        )),
         Compute::Unknown(why) => wait_for(why.clone()),
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref();

@@ -11,7 +11,8 @@ impl Loader<'_> {
         self.check_name("values/services/", name, &entry.service);
         let path = format!("values/services/{name}.yaml");
         let releases = entry.releases.into_iter();
-        let releases = releases.map(|(name, release)| (name.clone(), self.release(&path, &name, release))).collect();
+        let releases =
+            releases.map(|(name, release)| (name.clone(), Box::new(self.release(&path, &name, release)))).collect();
         let file::Service { description, group, credentials, external, .. } = entry;
         Service { file: path, description, group, releases, credentials, external }
     }
@@ -40,7 +41,7 @@ impl Loader<'_> {
             let field = format!("{field}.fragments[{index}]");
             let when = self.condition(path, &format!("{field}.when"), own.when);
             let body = self.body(path, &field, own.values, own.unset);
-            let named = [(name.to_owned(), body)].into();
+            let named = [(name.to_owned(), Box::new(body))].into();
             Fragment { file: path.into(), field, why: own.why, when, named, every: None }
         });
         Release {
