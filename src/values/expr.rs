@@ -36,7 +36,8 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    compiled: OnceLock<Compiled>,
+    /// Boxed, because most expressions are never compiled.
+    compiled: OnceLock<Box<Compiled>>,
 }
 
 struct Compiled {
@@ -75,7 +76,7 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return Ok(compiled);
         }
-        let compiled = compile(&self.source)?;
+        let compiled = Box::new(compile(&self.source)?);
         Ok(self.compiled.get_or_init(|| compiled))
     }
 

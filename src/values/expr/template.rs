@@ -11,14 +11,9 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// A map, split into its plain values and the nodes that contain expressions.
-///
-/// For each node with expressions, `plain` contains a null, so that the order of the keys is kept.
+/// The entries of a map. A slice takes much less memory than a map, and osdpl never looks for a key in it.
 #[derive(Debug, Default)]
-struct MapTemplate {
-    plain: Values,
-    nodes: Vec<(String, Node)>,
-}
+struct MapTemplate(Box<[(Box<str>, Node)]>);
 
 #[derive(Debug)]
 enum Node {
@@ -27,6 +22,13 @@ enum Node {
     Text(Vec<Piece>),
     Map(MapTemplate),
     List(Vec<Node>),
+}
+
+impl MapTemplate {
+    /// Returns the values without those that contain expressions.
+    fn into_plain(self) -> Values {
+        self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
+    }
 }
 
 impl Node {
@@ -100,18 +102,11 @@ impl Template {
 type Located<T> = Result<T, (Path, Error)>;
 
 fn compile_map(values: Values, above: Option<&Location>) -> Located<MapTemplate> {
-    let mut template = MapTemplate::default();
-    for (key, value) in values {
-        let value = match compile(value, &Location { above, key: &key })? {
-            Node::Plain(value) => value,
-            node => {
-                template.nodes.push((key.clone(), node));
-                Value::Null
-            }
-        };
-        template.plain.insert(key, value);
-    }
-    Ok(template)
+    let entry = |(key, value): (String, _)| {
+        let node = compile(value, &Location { above, key: &key })?;
+        Ok((key.into(), node))
+    };
+    values.into_iter().map(entry).collect::<Located<_>>().map(MapTemplate)
 }
 
 fn compile(value: Value, location: &Location) -> Located<Node> {
@@ -119,7 +114,8 @@ fn compile(value: Value, location: &Location) -> Located<Node> {
         Value::String(text) if text.contains("${") => scalar(&text).map_err(|error| (location.path(), error)),
         Value::Object(map) => {
             let template = compile_map(map, Some(location))?;
-            Ok(if template.nodes.is_empty() { Node::Plain(template.plain.into()) } else { Node::Map(template) })
+            let is_plain = template.0.iter().all(|(_, node)| node.is_plain());
+            Ok(if is_plain { Node::Plain(template.into_plain().into()) } else { Node::Map(template) })
         }
         Value::Array(items) => {
             let nodes = items.into_iter().map(|item| compile(item, location)).collect::<Located<Vec<_>>>()?;
@@ -223,14 +219,9 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     fn map(&mut self, template: &MapTemplate, above: Option<&Location>) -> Located<Values> {
-        let mut values = template.plain.clone();
-        for (key, node) in &template.nodes {
-            let value = self.node(node, &Location { above, key })?;
-            if let Some(slot) = values.get_mut(key) {
-                *slot = value;
-            }
-        }
-        Ok(values)
+        let evaluate =
+            |(key, node): &(Box<str>, Node)| Ok((key.to_string(), self.node(node, &Location { above, key })?));
+        template.0.iter().map(evaluate).collect()
     }
 
     fn node(&mut self, node: &Node, location: &Location) -> Located<Value> {
