@@ -65,8 +65,8 @@ pub struct Observed {
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The `DaemonSets` of which a rollout replaces a batch of pods now, each with the size of the batch: on so many
-    /// nodes the pod may be missing.
+    /// The `DaemonSets` of each rollout that is replacing a batch of pods now, each with the batch size: the maximum
+    /// number of nodes that may lack a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 

@@ -185,11 +185,12 @@ impl Context<'_> {
         names
     }
 
-    /// Whether the running revision of `other` depends on release `name`.
+    /// Whether release `other`, as it is installed now, depends on release `name`.
     ///
-    /// If the running revision has the desired inputs, only the desired needs count. If not, all needs in the catalogue
-    /// count as well, because the running revision may still have them. A need that an external service will provide
-    /// does not count: osdpl publishes that service only after release `name` was uninstalled.
+    /// The function checks the desired needs of `other`. If the newest revision of `other` does not have the desired
+    /// inputs, the function also checks every need that the catalogue lists for `other`, because that revision may
+    /// still have it. It ignores a need that an external service will provide: osdpl publishes that service only after
+    /// it has uninstalled `name`, so the uninstall and the upgrade of `other` would wait for each other.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

@@ -178,8 +178,8 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the `DaemonSets` of each rollout with a batch in progress, with the batch size: on so many nodes the pod may
-/// be missing.
+/// Returns the `DaemonSets` of each rollout that is replacing a batch of pods now, each with the batch size: the
+/// maximum number of nodes that may lack a ready pod.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

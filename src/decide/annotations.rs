@@ -69,8 +69,8 @@ pub(crate) fn consume(
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// osdpl removes the name `all` once every further upgrade of a release needs another decision of the user. That
-/// decision may take months.
+/// osdpl keeps the name `all` while any release will be upgraded without a decision of the user. Then osdpl removes
+/// `all`, because the user may decide only months later.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()

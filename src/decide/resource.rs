@@ -48,7 +48,8 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Obser
     (spec.clone(), selection, observed)
 }
 
-/// Returns the catalogue name of every release of the catalogue, selected or not, by namespace and name.
+/// Returns the catalogue name of each release in the catalogue, even if the spec does not select the release. The key
+/// is the namespace and name that the helm release has or would have.
 pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {

@@ -146,7 +146,7 @@ fn notes_missing_references_only() {
     let cloud = VALID
         .replace("[core]", "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}");
     let (code, stdout, _) = validate(&[], &cloud);
-    let note = "note: stdin:1: not validated: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] references, is not in the file: its values are unknown\n";
+    let note = "note: stdin:1: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] references, is not in the file, so its values are not validated\n";
     assert!(code == 0 && stdout.contains(note), "{stdout}");
     let secret = |name: &str| {
         format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{values.yaml: ''}}\n")

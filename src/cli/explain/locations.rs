@@ -60,8 +60,8 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // A fragment has its values directly, below `releases` for each named release, or below `every` for all
-        // releases.
+        // The values are at one of three places: in the fragment itself, if it belongs to one release; below `releases`
+        // and the name of the release; below `every`, for all releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));

@@ -92,8 +92,8 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
-/// Whether osdpl can add `path` to the list `unset`: the CRD allows one more entry and the length of the path, and
-/// [`Path::parse`] reads the same path from its text.
+/// Whether osdpl can write `path` to the list `unset`. The CRD limits the number of paths in the list and the length of
+/// each path. Also, [`Path::parse`] must return the same path when it parses the text in the list.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)

@@ -217,10 +217,10 @@ impl Loader<'_> {
         checks
     }
 
-    /// Checks the expressions in the message of a check.
+    /// Checks that the expressions in a check's message are valid and read neither facts nor secrets.
     ///
-    /// The expressions may not read facts, which are unknown when osdpl checks the spec. They may not read secrets
-    /// either, because everybody can read the message.
+    /// Facts are results that Jobs of installed releases record. They may be missing, because osdpl also runs the check
+    /// before it installs these releases. Secrets are forbidden because everybody can read the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {

@@ -132,7 +132,8 @@ impl DeclaredCeph {
     }
 }
 
-/// Reads from a Secret the settings of a Ceph and, if the spec has an object store, the gateways.
+/// Reads the settings of a Ceph cluster from a Secret. If the spec has an object store, it also reads from this Secret
+/// where the object store's gateways (RGW) are, or the key for gateways that the chart ceph-rgw runs.
 ///
 /// `object` is the Secret's `namespace/name`. `data` is the Secret's data, or the reason why osdpl can't read the
 /// Secret. `releases` are the names of the desired releases in the catalogue.

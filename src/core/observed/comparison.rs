@@ -12,7 +12,7 @@ const NAMED: usize = 6;
 pub struct ManifestComparison {
     /// The revision that was compared.
     pub revision: i64,
-    /// The digest of the desired inputs that the revision was compared with.
+    /// The digest of the desired inputs (chart, values, name and flags) with which the operator compared the revision.
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,

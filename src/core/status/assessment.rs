@@ -166,8 +166,8 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // A helm process that osdpl did not start ends by itself, or its lock expires. So no person has to act, and the
-        // check reports progress.
+        // For `Wait::Locked`, no person has to act: the helm process that holds the lock ends, or osdpl considers it
+        // dead after some time. So the check reports progress.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord

@@ -7,7 +7,8 @@ use super::conditions::WARNING;
 use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of Ready's message while passes fail. Only warnings about the spec may follow it.
+/// The end of the message about a failing reconcile pass. In the message of the condition Ready, warnings about the
+/// spec may follow; [`warnings`] finds them after this text.
 const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
 
 /// Returns the previous status with the problem of the failed pass, and an event if the problem is new.

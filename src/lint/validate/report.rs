@@ -248,7 +248,7 @@ impl Location<'_> {
         let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
         for missing in spec.iter().flat_map(|spec| missing_sources(spec, namespace, input.manifests)) {
-            report.notes.push(format!("{}: not validated: {missing}: its values are unknown", self.describe()));
+            report.notes.push(format!("{}: {missing}, so its values are not validated", self.describe()));
         }
     }
 

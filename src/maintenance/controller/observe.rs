@@ -15,7 +15,7 @@ use super::{MaintenanceController, has_started};
 use crate::decide::eviction_checks::{Budget, Members, eviction_obstacles};
 use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance, Snapshot, UNREAD, is_open};
 
-/// Upstream's label on all pods of a release.
+/// The label that the OpenStack-Helm charts set on the pods of a release. Its value is the name of the release.
 const RELEASE_GROUP: &str = "release_group";
 
 /// Returns the properties of a node that the decision about a maintenance uses.

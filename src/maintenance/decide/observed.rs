@@ -91,7 +91,7 @@ pub(crate) struct Host {
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance, for which the maintenance to decide about may have to wait.
+/// Another NodeMaintenance. The maintenance that the controller decides about may have to wait for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.

@@ -177,7 +177,7 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "an error becomes the state of an object that was never read");
+        assert!(matches!(state, ObjectState::Failed(_)), "an error sets the state if the object was never read");
         assert!(!update(&mut state, error()), "a repeated error does not change the state");
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(

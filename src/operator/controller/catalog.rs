@@ -13,7 +13,7 @@ use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, Level, Reje
 use osdpl_core::files;
 use osdpl_core::finding::Finding;
 
-/// The location of findings that concern the whole catalogue instead of one addition.
+/// The location of findings that concern the whole catalogue, and not one ConfigMap that adds files to the catalogue.
 const CATALOG_FIELD: &str = "the catalogue";
 
 /// Holds the catalogue that passes use, and rebuilds the catalogue when additions change.

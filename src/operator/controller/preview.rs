@@ -77,7 +77,7 @@ pub struct Preview {
     pub unwatched: Vec<String>,
     /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
-    /// The scrubber that removes the secrets of the facts from texts.
+    /// The scrubber, which removes the secrets in `facts` from texts before osdpl shows them.
     pub scrubber: Scrubber,
 }
 

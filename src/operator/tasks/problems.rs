@@ -56,7 +56,12 @@ impl Problems {
         match problems.get_mut(&key) {
             Some(problem) if problem.message == message => problem.last = now,
             _ => {
-                tracing::warn!(activity = key.0, object = key.1, message, "a task cannot see the cluster");
+                tracing::warn!(
+                    activity = key.0,
+                    object = key.1,
+                    message,
+                    "a background task failed to observe a part of the cluster"
+                );
                 let first = problems.get(&key).map_or(now, |problem| problem.first);
                 problems.insert(key, Problem { message, first, last: now, at_once });
                 self.changed.notify_one();

@@ -1,9 +1,12 @@
-//! `make bench`: compares the operator with plain helm, alternating in one run on one control plane.
+//! `make bench`: compares the operator with plain helm on one control plane.
 //!
-//! The same charts with the same values are installed into a new namespace each time, with four methods: helm one
-//! release after another; helm in the order of the releases; helm all at once; the operator. A run ends when everything
-//! is up: each helm has exited, each workload is available, each Job is complete, and for the operator the resource is
-//! Ready as well. The cluster simulates the waits of upstream's pods; without them the order would have no effect.
+//! The benchmark installs the same charts with the same values by four methods: helm, one release after another; helm,
+//! each release as soon as its dependencies are ready; helm, all releases at once; the operator. Each installation gets
+//! a new namespace. The methods take turns, so that a change in the machine's speed affects all of them.
+//!
+//! An installation ends when everything is up: each helm process has exited, each workload is available, and each Job
+//! is complete. With the operator, the resource is Ready as well. The simulated pods wait for each other like
+//! upstream's pods; otherwise the order of the releases would make no difference.
 
 mod cloud;
 mod cpu;

@@ -32,8 +32,10 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures the passes of a small, a large and the sample's cloud, and prints the medians. The clouds alternate, so
-/// that a drift of the machine's speed affects all clouds.
+/// Measures how long osdpl takes to compute a pass for three clouds: one with few releases, one with many, and the
+/// sample. Prints the medians.
+///
+/// Each round measures all three clouds, so that a change of the machine's speed affects all of them.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
     let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;

@@ -32,7 +32,8 @@ pub struct Steady {
     pub change_helm: Vec<u64>,
 }
 
-/// Installs the cloud with the operator. Then measures memory, an idle minute, and changes of one key.
+/// Installs the cloud with the operator. Then measures the operator's memory, its helm processes and API writes during
+/// one minute without changes, and its reaction to changes of one key of the values.
 pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Steady> {
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;

@@ -49,8 +49,8 @@ fn provided_certificates_are_mounted_not_issued() {
     }
 }
 
-/// When the user adds Cinder as a backend for images, glance's claim must not change: then helm keeps the claim, and
-/// the images on it.
+/// When the user adds Cinder as a second image backend, the chart no longer renders glance's PVC, so
+/// osdpl adds the claim to the values. It must equal the chart's claim, so that the images on it are kept.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {

@@ -98,12 +98,11 @@ pub(super) fn problems(
                     .to_owned();
             problems.push((Subject::Value(path), message));
         } else if own.form == Form::Conf && (first != "conf" || second.is_none()) {
-            problems.push((Subject::Value(path), shared(chart, name, "the values below conf")));
+            let why = format!("lets only the values below conf differ between the pods of {name}");
+            problems.push((Subject::Value(path), shared(chart, &why)));
         } else if own.shared.iter().any(|shared| shared.covers(&path) || path.covers(shared)) {
-            problems.push((
-                Subject::Value(path),
-                shared(chart, name, "configuration files (this value also goes into scripts and pods that they share)"),
-            ));
+            let why = "puts this value into scripts or pod templates that all nodes share";
+            problems.push((Subject::Value(path), shared(chart, why)));
         }
     }
     if own.form == Form::Conf {
@@ -112,10 +111,8 @@ pub(super) fn problems(
     problems
 }
 
-fn shared(chart: &str, name: &str, what: &str) -> String {
-    format!(
-        "can't differ by node: chart {chart} lets only {what} differ between the pods of {name}; set it for all nodes in spec.services, or take it out"
-    )
+fn shared(chart: &str, why: &str) -> String {
+    format!("can't differ by node: chart {chart} {why}; set it for all nodes in spec.services, or take it out")
 }
 
 /// Returns an error message for a label or host name from which the chart can't build a valid name of a `DaemonSet`.

@@ -128,7 +128,7 @@ fn rejects_what_charts_cannot_express() {
         (entry(&rack, "front", &json!({"conf": 1})), ".releases.front.values.conf: can't differ by node"),
         (
             entry(&rack, "front", &json!({"conf": {"a": {"host": "x"}}})),
-            ".releases.front.values.conf.a.host: can't differ by node: chart front lets only configuration files (this value also goes into scripts",
+            ".releases.front.values.conf.a.host: can't differ by node: chart front puts this value into scripts or pod templates that all nodes share",
         ),
         (
             entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
