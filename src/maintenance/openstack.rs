@@ -63,8 +63,8 @@ impl OpenStackClient {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
         match self.send(url, call, &headers(call.api, &token)).await {
-            // Keystone may have revoked the token, or Nova may have been upgraded since this session checked its
-            // version. Log in again, which repeats the check, and try once more.
+            // Keystone may have revoked the token, or Nova may have been upgraded since osdpl logged in and checked
+            // Nova's version. Log in again, which repeats the check, and try once more.
             Err(Error::Refused { code: UNAUTHORIZED | NOT_ACCEPTABLE, .. }) => {
                 self.drop_session(&token).await;
                 let token = self.token(access, call.api).await?;

@@ -11,8 +11,8 @@
 //!
 //! helm always receives an archive that the store itself wrote from content that the store has read, checked and
 //! digested. So helm cannot unpack other content, even if its readers of tar and gzip differ from those of osdpl, or if
-//! the original file changes after the check. If the store cannot provide a chart, it returns one [`Error`], with a
-//! reason for the condition of the chart's release.
+//! the original file changes after the check. If the store cannot provide a chart, it returns one [`Error`]. The
+//! operator reports the error's reason in the condition of the chart's release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

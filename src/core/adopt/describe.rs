@@ -54,7 +54,7 @@ pub struct Description {
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets to which the spec refers. A person must create them together with the resource.
     pub secrets: Secrets,
-    /// What the first upgrade after the adoption would change in each running release. The keys are the releases' names
+    /// The changes that the first upgrade after the adoption would make to each running release, by the release's name
     /// in the catalogue.
     pub compared: BTreeMap<String, Comparison>,
     /// The releases that osdpl derives from the spec, by their names in the catalogue.

@@ -31,7 +31,7 @@ pub struct RookSettings {
     pub namespace: String,
     /// Whether osdpl gives the charts the key of `client.admin`, with which they create pools and users themselves.
     pub admin: bool,
-    /// The settings that the spec has for single pools, by the pool's name.
+    /// The settings in the spec that apply to one pool only, by the pool's name.
     pools: Map<String, Value>,
 }
 

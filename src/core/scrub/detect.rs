@@ -33,7 +33,8 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// The ends of keys below which every value is secret. Below other secret keys there may be settings.
+/// The ends of the keys of passwords. If such a key contains a map, osdpl treats the strings, lists and long numbers in
+/// the map as secrets. Under other secret keys, a map may also contain settings.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
