@@ -1,10 +1,10 @@
 //! Checks the documentation: its links have targets, its examples are valid, its outputs are real.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use cluster::output_with_input;
 use osdpl_cli::reference::{Reference, pages};
 use osdpl_values::yaml;
 use serde_json::Value;
@@ -136,10 +136,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("KUBECONFIG");
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_with_input(command.env_remove("KUBECONFIG"), input).unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
     (output.status.success(), text)
 }

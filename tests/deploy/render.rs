@@ -1,12 +1,11 @@
 //! Renders charts with helm: the operator's own chart, and the charts of the catalogue with osdpl's values.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use cluster::{Program, Programs, programs};
+use cluster::{Program, Programs, output_with_input, programs};
 use osdpl_values::Values;
 use osdpl_values::yaml;
 use serde_json::{Value, json};
@@ -27,15 +26,7 @@ pub fn program(program: Program) -> &'static Path {
 
 /// Runs helm; returns its output, or its error.
 pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, String> {
-    let mut child = Command::new(program(which))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_with_input(Command::new(program(which)).args(arguments), input).unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, Options, output_with_input};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -84,17 +83,9 @@ async fn errors_of(api: &Api<DynamicObject>, case: &InvalidResource) -> Vec<Stri
 
 /// Runs kubectl; returns its output, or its error.
 fn kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
-    let mut child = Command::new(SHARED.cluster.kubectl().unwrap())
-        .arg("--kubeconfig")
-        .arg(SHARED.cluster.kubeconfig())
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut command = Command::new(SHARED.cluster.kubectl().unwrap());
+    command.arg("--kubeconfig").arg(SHARED.cluster.kubeconfig()).args(arguments);
+    let output = output_with_input(&mut command, input).unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }

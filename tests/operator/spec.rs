@@ -1,8 +1,8 @@
 //! Fields of the spec, such as `unset`, `valuesFrom` and `paused`, and their effect on helm's values and runs.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use cluster::output_with_input;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, reason};
@@ -19,9 +19,8 @@ fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
     });
     let mut command = Command::new(world.cluster().kubectl().unwrap());
     command.arg("--kubeconfig").arg(world.cluster().kubeconfig()).arg("apply").args(arguments).args(["-f", "-"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success());
+    let output = output_with_input(&mut command, &object.to_string()).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The validating webhook: the API server calls the operator before it accepts an OpenStackDeployment.
 
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use cluster::output_with_input;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
@@ -38,9 +38,7 @@ fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     let mut command = Command::new(world.cluster().kubectl().unwrap());
     command.arg("--kubeconfig").arg(world.cluster().kubeconfig());
     command.args(["apply", "--server-side", "--dry-run=server", "-f", "-"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_with_input(&mut command, &object.to_string()).unwrap();
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 

@@ -1,8 +1,8 @@
 //! Checks the command `osdpl validate`: its inputs, exit codes and output.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use cluster::output_with_input;
 use serde_json::Value;
 
 const INVALID: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [hA]}\n";
@@ -11,9 +11,7 @@ const WITH_WARNING: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeplo
 pub fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.arg("validate").args(arguments).env_remove("OSDPL_CATALOG").env_remove("KUBECONFIG");
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let Output { status, stdout, stderr } = output_with_input(&mut command, input).unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
 }

@@ -1,12 +1,11 @@
 //! Runs the program octavia-prerequisites as a kubelet would: with the script and environment of the release's Job.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use cluster::AuditEntry;
 use cluster::programs::{print_progress, python};
+use cluster::{AuditEntry, output_with_input};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -218,10 +217,8 @@ impl<'a> Fixture<'a> {
 
 /// Runs a command with `input` on standard input, checks that the command succeeds, and returns its standard output.
 fn output(mut command: impl std::borrow::BorrowMut<Command>, input: &str) -> String {
-    let command = command.borrow_mut().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let ended = child.wait_with_output().unwrap();
+    let command = command.borrow_mut();
+    let ended = output_with_input(command, input).unwrap();
     assert!(ended.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ended.stderr));
     String::from_utf8(ended.stdout).unwrap()
 }

@@ -1,0 +1,35 @@
+//! Runs programs that read their standard input.
+
+use std::io::{Seek, Write};
+use std::process::{Command, Output};
+
+/// Runs a program with `input` as its standard input, waits until it exits, and returns its exit status and output.
+///
+/// The input is a temporary file: unlike a pipe, it does not fail if the program exits without reading it.
+///
+/// # Errors
+///
+/// The file can't be written, or the program can't be started.
+pub fn output_with_input(command: &mut Command, input: &str) -> std::io::Result<Output> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(input.as_bytes())?;
+    file.rewind()?;
+    command.stdin(file).output()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_reads_its_input() {
+        let output = output_with_input(&mut Command::new("cat"), "text").unwrap();
+        assert_eq!(output.stdout, b"text");
+    }
+
+    #[test]
+    fn program_may_leave_its_input_unread() {
+        let input = "a line that is not read\n".repeat(100_000);
+        assert!(output_with_input(&mut Command::new("true"), &input).unwrap().status.success());
+    }
+}
