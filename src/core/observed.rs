@@ -36,6 +36,9 @@ pub use storage::{Claim, ClaimPhase, Class};
 pub struct Observed {
     /// What helm's records tell about each release; a release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
+    /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
+    /// after approval, because anyone who may write Secrets in a release's namespace can forge its record.
+    pub owned: BTreeSet<ReleaseKey>,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
     /// The Jobs that belong to helm releases, including helm's hooks.

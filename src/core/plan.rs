@@ -94,7 +94,7 @@ impl Plan {
 
 /// Decides the next step of every release that is desired or that osdpl made.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
-    let mut plan = Plan { hash: hash(desired), ..Plan::default() };
+    let mut plan = Plan { hash: hash(desired, observed), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
@@ -118,15 +118,36 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the target hash: a digest of the desired inputs of all releases.
+/// Returns the target hash: a digest of the desired inputs of all releases, and of the releases to remove.
 ///
-/// It depends on nothing else, so it stays the same while osdpl carries out the plan.
-fn hash(desired: &Desired) -> String {
-    let parts: Vec<String> =
-        desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
+/// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
+/// uninstalled.
+fn hash(desired: &Desired, observed: &Observed) -> String {
+    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
+    let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
+    let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
+    let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs));
+    let parts: Vec<String> = inputs.chain(removed.iter().map(|key| format!("{key} removed"))).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash
+}
+
+/// Returns the releases that belong to the cloud after this plan, for the status: the releases that osdpl manages, and
+/// while it still removes releases, all releases that belonged to the cloud before.
+///
+/// A release that the status did not name is added when a person has approved its removal.
+pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
+    let managed = desired.releases.values().filter(|release| release.managed).map(|release| release.key.clone());
+    let mut owned: BTreeSet<ReleaseKey> = managed.collect();
+    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
+    let removals = || plan.decisions.values().filter(|decision| !wanted.contains(&decision.key));
+    if removals().next().is_some() {
+        owned.extend(observed.owned.iter().filter(|key| !wanted.contains(key)).cloned());
+    }
+    let is_approved = |decision: &&Decision| matches!(decision.step, Step::Do(Action::Uninstall { .. }, _));
+    owned.extend(removals().filter(is_approved).map(|decision| decision.key.clone()));
+    owned
 }
 
 struct Context<'a> {
@@ -171,12 +192,13 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// Returns the names of the existing releases that depend on release `name`, sorted.
+    /// Returns the names of the existing releases of the cloud that depend on release `name`, sorted.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
         let mut names: Vec<_> = self
             .ours()
+            .filter(|(key, _)| self.observed.owned.contains(*key) || self.observed.running.contains_key(*key))
             .filter(|(key, other)| other != name && self.depends_on(key, other, name, &provided))
             .map(|(_, other)| other)
             .collect();

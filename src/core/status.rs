@@ -14,7 +14,7 @@ mod events;
 mod failing;
 mod rollouts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -61,6 +61,8 @@ pub struct Report<'a> {
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
+    /// The releases that belong to the cloud; `None` if the pass did not decide it, so that the status keeps them.
+    pub owned: Option<&'a BTreeSet<ReleaseKey>>,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
     /// What a deletion of the resource still has to do after all releases were uninstalled; `None` if the resource is
@@ -96,6 +98,7 @@ impl<'a> Report<'a> {
             ceph: None,
             roles: &ROLES,
             rollouts: &ROLLOUTS,
+            owned: None,
             older_resource: None,
             deleting: None,
         }
@@ -129,6 +132,10 @@ pub fn report(
         approval: waiting.then(|| report.plan.hash.clone()),
         conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
+        owned_releases: match report.owned {
+            Some(owned) => owned.iter().map(ToString::to_string).collect(),
+            None => before.owned_releases.clone(),
+        },
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
         tests: crons::tests(&before.tests, report),

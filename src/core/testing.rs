@@ -113,7 +113,9 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
 impl Fixture {
     #[must_use]
     pub fn with_release(mut self, name: &str, record: ObservedRelease) -> Self {
-        self.observed.releases.insert(ReleaseKey::new("openstack", name), record);
+        let key = ReleaseKey::new("openstack", name);
+        self.observed.owned.insert(key.clone());
+        self.observed.releases.insert(key, record);
         self
     }
 

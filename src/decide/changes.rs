@@ -11,7 +11,7 @@ use super::kept::Changes;
 use super::requests::{Read, Response};
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{ComparisonResult, Observed, ReleaseKey};
-use osdpl_core::plan::{Plan, Reason};
+use osdpl_core::plan::Plan;
 use osdpl_values::{Values, changed_paths};
 
 /// The maximum number of value paths in the status of a release.
@@ -28,7 +28,7 @@ pub(crate) fn pending_changes(
     desired: &Desired,
     observed: &Observed,
 ) -> BTreeMap<String, Vec<String>> {
-    let waiting = plan.awaiting_approval().filter(|(_, why)| **why != Reason::NotDesired).map(|(name, _)| name);
+    let waiting = plan.awaiting_approval().filter(|(_, why)| !why.is_removal()).map(|(name, _)| name);
     let (mut all, mut kept) = (BTreeMap::new(), BTreeMap::<ReleaseKey, Changes>::new());
     let now = draft.snapshot.now;
     for name in waiting {

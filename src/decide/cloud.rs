@@ -37,7 +37,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         return draft.hold(Hold::Objects);
     }
     let names = release_names(&requested);
-    let mut observed = observe(snapshot, &names);
+    let mut observed = observe(snapshot, &requested, &names);
     let rejected = desired::reject_moves(&requested, &deployment.spec, catalog, &observed);
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
     let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all)).unwrap_or_default();
@@ -248,6 +248,7 @@ fn take_steps(
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
+    let owned = Some(plan::owned(desired, observed, &releases));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
@@ -262,7 +263,7 @@ fn take_steps(
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
-    Plan { releases, rollouts: next.rollouts, changes, ..Plan::default() }
+    Plan { releases, owned, rollouts: next.rollouts, changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

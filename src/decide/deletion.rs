@@ -57,7 +57,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
     let names = release_names(&selection);
-    let observed = observe(snapshot, &names);
+    let observed = observe(snapshot, &selection, &names);
     let rules = DeletionRules::of(deployment);
     draft.findings = unknown_names(&rules.releases, &names, &observed);
     if rules.keeps_releases {
@@ -84,7 +84,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
-    Plan { forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
+    let owned = observed.owned.iter().cloned().chain(plan::owned(&desired, &observed, &steps)).collect();
+    Plan { forget_secrets, owned: Some(owned), ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
 /// Returns the plan of a deletion from its parts.
@@ -164,7 +165,7 @@ fn clean_up(
     rules: &DeletionRules,
 ) -> (Option<String>, bool) {
     let snapshot = draft.snapshot;
-    let left = leftovers(selection, &observed.releases, &snapshot.catalog);
+    let left = leftovers(selection, observed, &snapshot.catalog);
     let needed = &left.needed;
     // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
@@ -203,7 +204,7 @@ fn clean_up(
 /// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by these labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
-    let is_needed = || leftovers(selection, &plan.observed.releases, &snapshot.catalog).needed.labels;
+    let is_needed = || leftovers(selection, &plan.observed, &snapshot.catalog).needed.labels;
     if DeletionRules::of(&snapshot.deployment).keeps_releases || is_needed() {
         return None;
     }

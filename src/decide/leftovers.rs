@@ -9,7 +9,7 @@ use osdpl_core::catalog::{Catalog, Release};
 use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
-use osdpl_core::observed::{ObservedRelease, ReleaseKey};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 
 /// The objects that remain when all releases of a cloud are uninstalled.
@@ -49,19 +49,21 @@ pub(crate) struct Needed {
 /// A release that has the name of a release of the cloud but is not managed by osdpl continues to run. Either a person
 /// unmanaged the release, or another tool installed it; the release records do not say which. So osdpl deletes no
 /// object of such a release, and keeps the objects that its pods may need.
-pub(crate) fn leftovers(
-    selection: &Selection,
-    releases: &BTreeMap<ReleaseKey, ObservedRelease>,
-    catalog: &Catalog,
-) -> Leftovers {
+///
+/// osdpl also deletes no object of a release that the resource's status does not name: that release never belonged to
+/// the cloud, although the catalogue has a release of this name.
+pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Catalog) -> Leftovers {
     let mut left = Leftovers::default();
     let mut foreign = BTreeMap::new();
     for (key, name) in release_names(selection) {
         let found = catalog.release(&name);
-        if let Some(existing) = releases.get(&key).filter(|existing| !existing.is_ours()) {
+        if let Some(existing) = observed.releases.get(&key).filter(|existing| !existing.is_ours()) {
             left.credentials.extend(found.map(|(service, _)| secret_name(&selection.name, service)));
             foreign.extend(found.filter(|(_, release)| may_use_cloud(release, existing)).map(|_| (name, key.clone())));
             left.foreign.insert(key);
+            continue;
+        }
+        if !observed.owned.contains(&key) {
             continue;
         }
         let secrets = found.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
@@ -126,7 +128,12 @@ mod tests {
     fn left(spec: &serde_json::Value, releases: &[(ReleaseKey, ObservedRelease)], catalog: &Catalog) -> Leftovers {
         let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
         let selection = select("nimbus", "openstack", &spec, catalog);
-        leftovers(&selection, &releases.iter().cloned().collect(), catalog)
+        let owned = selection.releases.values().cloned().collect();
+        leftovers(
+            &selection,
+            &Observed { releases: releases.iter().cloned().collect(), owned, ..Observed::default() },
+            catalog,
+        )
     }
 
     #[test]
@@ -136,7 +143,7 @@ mod tests {
         assert_eq!(
             all(&[]).releases,
             [key("front"), key("store")].into(),
-            "a release without a record counts as a release of osdpl"
+            "releases that the status names belong to the cloud, even without a record"
         );
         let found = all(&[(key("store"), foreign(Status::Deployed))]);
         assert_eq!((found.releases, found.foreign), ([key("front")].into(), [key("store")].into()));

@@ -41,6 +41,7 @@ mod lookups;
 mod namespaces;
 mod nodes;
 mod objects;
+mod ownership;
 mod plan;
 mod releases;
 mod requests;

@@ -39,6 +39,9 @@ pub struct Plan {
     pub facts: Facts,
     /// The desired state of the cloud.
     pub desired: Arc<Desired>,
+    /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
+    /// helm; `None` if the pass did not decide it.
+    pub owned: Option<BTreeSet<ReleaseKey>>,
     /// The observed state of the cloud.
     pub observed: Observed,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.

@@ -14,7 +14,7 @@ use super::requests::Read;
 use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Observed, ReleaseKey};
-use osdpl_core::plan::{self, Decision, Plan, Reason, State, Step, Wait, classify, settle_step};
+use osdpl_core::plan::{self, Decision, Plan, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
 /// How long a helm process counts as rendering its chart. A helm process that runs longer waits for hooks or the API
@@ -62,7 +62,7 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
             },
             Step::Wait(Wait::Approval(why)) => {
                 let waits = |planned| Planned { approval: Approval::Missing, ..planned };
-                let (action, definitions) = if *why == Reason::NotDesired {
+                let (action, definitions) = if why.is_removal() {
                     (plan::Action::Uninstall { skip_hooks: false }, Vec::new())
                 } else {
                     // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 
+use super::ownership::claim;
 use super::snapshot::Snapshot;
 use osdpl_core::api::{ADOPT, APPROVE, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS};
 use osdpl_core::catalog::Catalog;
@@ -42,7 +43,7 @@ pub(crate) fn corrected<'a>(
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);
-    let observed = observe(snapshot, &release_names(&requested));
+    let observed = observe(snapshot, &requested, &release_names(&requested));
     let rejected = reject_moves(&requested, &deployment.spec, catalog, &observed);
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
     (spec.clone(), selection, observed)
@@ -59,9 +60,11 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect()
 }
 
-/// Returns the observed state, completed by the names of releases in the catalogue and by the root causes.
-pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>) -> Observed {
+/// Returns the observed state, completed by the releases that belong to the cloud, the names of releases in the
+/// catalogue, and the root causes.
+pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
+    claim(&mut observed, &snapshot.deployment, selection);
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }

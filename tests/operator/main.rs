@@ -29,6 +29,7 @@ mod fake_apis;
 mod faults;
 mod feature_secrets;
 mod foreign;
+mod forged;
 mod helm;
 mod history;
 mod hooks;

@@ -47,6 +47,10 @@ pub struct OpenStackDeploymentStatus {
     /// The state of each helm release, by the release's name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, HelmReleaseStatus>,
+    /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
+    /// before it first runs helm for the release. It uninstalls any other release only after a person's approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owned_releases: Vec<String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,

@@ -29,6 +29,10 @@ impl fmt::Display for Reason {
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),
             Self::NotDesired => formatter.write_str("it is no longer desired"),
+            Self::NotOwned => formatter.write_str(
+                "it is not desired, and the resource's status does not name it as a release of this cloud, although \
+                 its record has osdpl's labels (to keep it, remove these labels from the record)",
+            ),
             Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
             Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
             Self::Matches => formatter.write_str("it already equals the desired state"),

@@ -86,6 +86,8 @@ pub enum Reason {
     Drift,
     /// The release is no longer desired.
     NotDesired,
+    /// The release is no longer desired, and the status does not name it as a release of the cloud.
+    NotOwned,
     /// helm began to uninstall the release and did not finish.
     Unfinished,
     /// An interrupted operation left the newest record in this status.
@@ -101,6 +103,13 @@ pub enum Reason {
     /// What the running helm process does is no longer desired. Contains the hook that helm waits for, with the hook's
     /// problem, if helm waits for a hook.
     Superseded(Option<String>),
+}
+
+impl Reason {
+    /// Whether osdpl uninstalls the release for this reason.
+    pub fn is_removal(&self) -> bool {
+        matches!(self, Self::NotDesired | Self::NotOwned)
+    }
 }
 
 /// Why osdpl does nothing with a release now: what the release waits for.
@@ -246,7 +255,11 @@ impl Context<'_> {
         if !dependents.is_empty() {
             return Step::Wait(Wait::Dependents(dependents));
         }
-        if !self.policy.deleting && !self.approved() {
+        let is_owned = self.observed.owned.contains(key);
+        if !is_owned && !self.is_approved() {
+            return Step::Wait(Wait::Approval(Reason::NotOwned));
+        }
+        if is_owned && !self.policy.deleting && !self.approved() {
             return Step::Wait(Wait::Approval(Reason::NotDesired));
         }
         if let Some(wait) = self.backoff(name, key, Verb::Uninstall, "") {

@@ -233,6 +233,55 @@ fn approval_holds_until_target_is_reached() {
 }
 
 #[test]
+fn approval_covers_removals_until_the_last_one() {
+    let both = fixture()
+        .with_release("store", observed_release(Status::Deployed))
+        .with_release("front", observed_release(Status::Deployed));
+    let kept = both.plan().hash;
+    let removed = both.with(|fixture| fixture.desired.releases.clear());
+    let hash = removed.plan().hash;
+    assert_ne!(hash, kept, "an approval of another target must not cover a removal");
+    let mut half = removed.with(|fixture| fixture.policy.approved = Some(hash.clone()));
+    let owned = owned(&half.desired, &half.observed, &half.plan());
+    half.observed.releases.remove(&ReleaseKey::new("openstack", "front"));
+    half.observed.owned = owned;
+    assert_eq!(half.plan().hash, hash, "the approval still holds after front is uninstalled");
+    assert_eq!(half.describe_step("store"), "helm uninstall, because it is no longer desired");
+}
+
+#[test]
+fn release_that_the_status_does_not_name_is_removed_only_after_approval() {
+    let mut forged = fixture().with_release("store", observed_release(Status::Deployed));
+    forged.desired.releases.clear();
+    forged.observed.owned.clear();
+    forged.policy.approval = Approval::Automatic;
+    for deleting in [false, true] {
+        forged.policy.deleting = deleting;
+        let step = &forged.plan().decisions["store"].step;
+        assert_eq!(*step, Step::Wait(Wait::Approval(Reason::NotOwned)), "deleting: {deleting}");
+        assert!(
+            !owned(&forged.desired, &forged.observed, &forged.plan()).contains(&forged.plan().decisions["store"].key)
+        );
+    }
+    forged.policy.approved = Some(forged.plan().hash);
+    let plan = forged.plan();
+    assert!(matches!(plan.decisions["store"].step, Step::Do(Action::Uninstall { .. }, _)), "{plan:?}");
+    assert!(owned(&forged.desired, &forged.observed, &plan).contains(&plan.decisions["store"].key));
+}
+
+#[test]
+fn forged_release_does_not_delay_other_removals() {
+    let mut removed = fixture()
+        .with_release("store", observed_release(Status::Deployed))
+        .with_release("front", observed_release(Status::Deployed));
+    removed.desired.releases.clear();
+    removed.policy.deleting = true;
+    assert_eq!(removed.describe_step("store"), "waits until front is uninstalled");
+    removed.observed.owned.remove(&ReleaseKey::new("openstack", "front"));
+    assert_eq!(removed.describe_step("store"), "helm uninstall, because it is no longer desired");
+}
+
+#[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = fixture().with(|fixture| fixture.policy.paused = true);
     assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to resume");

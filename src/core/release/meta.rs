@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
@@ -26,6 +27,21 @@ impl ReleaseKey {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
+
+impl FromStr for ReleaseKey {
+    type Err = InvalidReleaseKey;
+
+    /// Parses `namespace/name`, the text that [`fmt::Display`] writes.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (namespace, name) = text.split_once('/').ok_or_else(|| InvalidReleaseKey(text.to_owned()))?;
+        Ok(Self::new(namespace, name))
+    }
+}
+
+/// A text that does not name a release as `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the name of a release; expected namespace/name")]
+pub struct InvalidReleaseKey(String);
 
 impl fmt::Display for ReleaseKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

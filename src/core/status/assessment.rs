@@ -8,7 +8,7 @@ use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
 use crate::observed::{Issue, ObservedJob};
-use crate::plan::{Action, Decision, Reason, Step, Wait};
+use crate::plan::{Action, Decision, Step, Wait};
 use crate::release::Status;
 
 /// The health of each component, by application label, then by component label.
@@ -153,7 +153,7 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
     let (_, why) = waiting.first()?;
     let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let what = match why {
-        Reason::NotDesired => "uninstalled",
+        why if why.is_removal() => "uninstalled",
         _ => "upgraded",
     };
     let message = format!(

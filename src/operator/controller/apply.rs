@@ -5,7 +5,7 @@
 
 mod release;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use k8s_openapi::jiff::SignedDuration;
@@ -90,10 +90,15 @@ impl Context {
     ) -> Result<Outcome, Error> {
         log_actions(plan);
         let mut outcome = Outcome::default();
+        let mut are_recorded = false;
         let mut evicted_nodes = Vec::new();
         for planned in plan.actions.iter().filter(|planned| planned.approval != Approval::Missing) {
             if let (Action::Evict(_), true) = (&planned.action, outcome.skip_report) {
                 continue;
+            }
+            if matches!(planned.action, Action::Release { .. }) && !are_recorded {
+                self.record_owned(deployment, plan).await?;
+                are_recorded = true;
             }
             outcome.requeue |= changes_decision(&planned.action);
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
@@ -118,6 +123,21 @@ impl Context {
         }
         memory.forget_reads(plan);
         Ok(outcome)
+    }
+
+    /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
+    ///
+    /// This must happen before helm runs: a release that the status does not name is not uninstalled without approval.
+    async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
+        let Some(owned) = &plan.owned else { return Ok(()) };
+        let mut status = deployment.status.clone().unwrap_or_default();
+        let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
+        owned.extend(status.owned_releases);
+        status.owned_releases = owned.into_iter().collect();
+        if deployment.status.as_ref().map(|before| &before.owned_releases) == Some(&status.owned_releases) {
+            return Ok(());
+        }
+        self.cluster.publish_status(deployment, status, Vec::new()).await.map(drop)
     }
 
     /// Executes one action of a plan.

@@ -51,6 +51,7 @@ impl Context {
             ceph: plan.ceph.as_ref(),
             roles: &plan.roles,
             rollouts: &plan.rollouts,
+            owned: plan.owned.as_ref(),
             older_resource: plan.older.clone(),
             deleting: plan.deleting.clone(),
         };

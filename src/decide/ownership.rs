@@ -1,0 +1,122 @@
+//! Decides which releases belong to the cloud.
+//!
+//! The labels of a release record prove nothing: anyone who may write Secrets in a namespace can set them, and a backup
+//! tool that clones a namespace copies them. Only the operator writes the resource's status, so the status names the
+//! releases of the cloud.
+
+use std::collections::BTreeSet;
+
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::Selection;
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
+
+/// Returns the releases of the cloud that the resource's status names.
+fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
+    let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
+    names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// Removes osdpl's labels from releases in namespaces that neither the spec nor the status names, and determines the
+/// releases that belong to the cloud.
+///
+/// If the status names no release, for example because a backup did not contain the status, then the releases belong to
+/// the cloud that the spec selects and that have osdpl's labels.
+pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
+    let mut owned = recorded(deployment);
+    let selected = || selection.releases.values();
+    let namespaces: BTreeSet<&str> = owned
+        .iter()
+        .chain(selected())
+        .map(|key| key.namespace.as_str())
+        .chain([selection.namespace.as_str()])
+        .collect();
+    for (key, release) in &mut observed.releases {
+        if !namespaces.contains(key.namespace.as_str()) {
+            disown(release);
+        }
+    }
+    if owned.is_empty() {
+        let is_ours = |key: &&ReleaseKey| observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
+        owned = selected().filter(is_ours).cloned().collect();
+    }
+    observed.owned = owned;
+}
+
+/// Removes everything from a release that only a release of the cloud has: the data from osdpl's labels.
+fn disown(release: &mut ObservedRelease) {
+    *release = ObservedRelease {
+        status: release.status,
+        revision: release.revision,
+        created_at: release.created_at,
+        was_deployed: release.was_deployed,
+        history: std::mem::take(&mut release.history),
+        body: release.body.take(),
+        undecodable: release.undecodable.take(),
+        ..ObservedRelease::default()
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use osdpl_core::catalog::Catalog;
+    use osdpl_core::desired::select;
+    use osdpl_core::release::Status;
+    use osdpl_core::testing::observed_release;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Returns the claimed state of a cluster with osdpl's labels on the records of these releases. The spec selects
+    /// `store` and `front` in the namespace `openstack`.
+    fn claimed(releases: &[&str], status: Value) -> Observed {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+        let deployment: OpenStackDeployment = serde_json::from_value(json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "nimbus", "namespace": "openstack"}, "spec": spec, "status": status,
+        }))
+        .unwrap();
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
+        let mut observed = Observed::default();
+        for release in releases {
+            observed.releases.insert(release.parse().unwrap(), observed_release(Status::Deployed));
+        }
+        claim(&mut observed, &deployment, &select("nimbus", "openstack", &deployment.spec, &catalog));
+        observed
+    }
+
+    fn ours(observed: &Observed) -> Vec<String> {
+        let ours = observed.releases.iter().filter(|(_, release)| release.is_ours());
+        ours.map(|(key, _)| key.to_string()).collect()
+    }
+
+    fn owned(observed: &Observed) -> Vec<String> {
+        observed.owned.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn ignores_labels_in_namespaces_that_neither_spec_nor_status_names() {
+        let all = ["openstack/store", "tenant/store", "old/front"];
+        let observed = claimed(&all, json!({"ownedReleases": ["openstack/store"]}));
+        assert_eq!(ours(&observed), ["openstack/store"]);
+        assert_eq!(observed.releases.len(), 3, "helm's own data of the other releases stays");
+        let moved = claimed(&all, json!({"ownedReleases": ["old/front", "openstack/store"]}));
+        assert_eq!(ours(&moved), ["old/front", "openstack/store"]);
+    }
+
+    #[test]
+    fn only_the_status_makes_an_unselected_release_part_of_the_cloud() {
+        let observed = claimed(&["openstack/extra"], json!({"ownedReleases": ["openstack/store"]}));
+        assert_eq!(
+            (ours(&observed), owned(&observed)),
+            (vec!["openstack/extra".into()], vec!["openstack/store".into()])
+        );
+    }
+
+    #[test]
+    fn recognizes_selected_releases_without_a_status() {
+        for status in [Value::Null, json!({"message": "restored"})] {
+            let observed = claimed(&["openstack/store", "openstack/extra", "tenant/front"], status);
+            assert_eq!(owned(&observed), ["openstack/store"]);
+        }
+    }
+}

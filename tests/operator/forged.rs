@@ -1,0 +1,133 @@
+//! Release records with osdpl's labels that the operator did not write: a tenant forges them, or a backup tool clones
+//! a namespace. The operator runs no helm for them unless a person approves it.
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
+
+const SMALL: [&str; 2] = ["mariadb", "memcached"];
+
+/// The record of a release that is not installed.
+const FORGED: &str = "sh.helm.release.v1.horizon.v1";
+
+/// Returns a cloud whose changes need no approval, so that a plan to uninstall a release would start at once.
+fn cloud() -> Value {
+    let mut spec = services(&SMALL);
+    spec["approval"] = json!("Automatic");
+    spec
+}
+
+/// Returns the releases that the operator has uninstalled.
+fn uninstalled(world: &World) -> Vec<String> {
+    let runs = world.helm_runs();
+    runs.iter().filter(|run| run.verb() == "uninstall").map(|run| run.release().to_owned()).collect()
+}
+
+/// Returns a copy of a Secret as a new object in `namespace`.
+fn copy(secret: &Secret, namespace: &str) -> Secret {
+    let mut copy = secret.clone();
+    copy.metadata.namespace = Some(namespace.to_owned());
+    (copy.metadata.uid, copy.metadata.resource_version, copy.metadata.managed_fields) = (None, None, None);
+    copy
+}
+
+/// Copies all release records of the cloud to another namespace, as a backup tool does that clones a namespace.
+async fn clone_namespace(world: &World) -> Api<Secret> {
+    let name = format!("{}-clone", world.namespace);
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    let secrets = Api::namespaced(world.client.clone(), &name);
+    for record in world.api::<Secret>().list(&ListParams::default().labels("owner=helm")).await.unwrap() {
+        secrets.create(&PostParams::default(), &copy(&record, &name)).await.unwrap();
+    }
+    secrets
+}
+
+/// Creates a record in the cloud's own namespace that says that osdpl installed horizon.
+async fn forge_release(world: &World) {
+    let secrets = world.api::<Secret>();
+    let mut record = copy(&secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap(), &world.namespace);
+    record.metadata.name = Some(FORGED.to_owned());
+    for key in ["name", "osdpl.dev/release"] {
+        record.labels_mut().insert(key.to_owned(), "horizon".to_owned());
+    }
+    secrets.create(&PostParams::default(), &record).await.unwrap();
+}
+
+#[test]
+fn ignores_records_in_other_namespaces() {
+    run_test("clone", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&cloud()).await;
+        let cloud = world.until_ready().await;
+        let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
+        assert_eq!(cloud.status().owned_releases, owned);
+        let clone = clone_namespace(world).await;
+        // A restarted operator reads all records before its first pass, so its first status includes the clone.
+        operator.kill();
+        let _operator = world.operator().start().await;
+        let mut spec = cloud_with_debug();
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.status().children.keys().collect::<Vec<_>>(), SMALL, "the status lists no cloned release");
+        spec["deletionPolicy"] = json!("Purge");
+        world.apply(&spec).await;
+        world.delete().await;
+        world.until_gone().await;
+        assert_eq!(uninstalled(world).len(), SMALL.len(), "the operator uninstalls only the releases of the cloud");
+        let left = clone.list(&ListParams::default().labels("owner=helm")).await.unwrap().items.len();
+        assert_eq!(left, SMALL.len(), "the cloned records stay");
+    });
+}
+
+/// Returns the cloud with a changed value, which causes a helm run.
+fn cloud_with_debug() -> Value {
+    with_values(cloud(), "memcached", json!({"conf": {"memcached": {"max_connections": 2048}}}))
+}
+
+#[test]
+fn forged_release_is_not_uninstalled_without_approval() {
+    run_test("forged", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&cloud()).await;
+        world.until_ready().await;
+
+        // Under `approval: Automatic`.
+        forge_release(world).await;
+        let waiting = world.until_reason(reason::APPROVAL).await;
+        let message = &waiting.status().message;
+        assert!(message.starts_with("horizon would be uninstalled"), "{message}");
+        assert!(waiting.condition("Ready").unwrap().message.contains("does not name it"), "{message}");
+
+        // With an approval of another target.
+        let secrets = world.api::<Secret>();
+        secrets.delete(FORGED, &DeleteParams::default()).await.unwrap();
+        world.until_ready().await;
+        world.annotate(APPROVE, json!("0123456789ab")).await;
+        forge_release(world).await;
+        world.until_reason(reason::APPROVAL).await;
+
+        // When the resource is deleted.
+        world.delete().await;
+        let waits = |cloud: &OpenStackDeployment| {
+            let child = cloud.child("horizon");
+            (cloud.status().children.len() == 1 && child.message.contains("waits for approval")).then_some(())
+        };
+        world.until("only the forged release is left", waits).await;
+        let removed = uninstalled(world);
+        assert!(removed.len() == SMALL.len() && !removed.contains(&"horizon".to_owned()), "{removed:?}");
+
+        // The message names the way out: without osdpl's labels, the release does not belong to the cloud.
+        let labels = json!({"osdpl.dev/attempt": null, "osdpl.dev/inputs": null, "osdpl.dev/release": null});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        secrets.patch(FORGED, &PatchParams::default(), &patch).await.unwrap();
+        world.until_gone().await;
+        assert!(secrets.get_opt(FORGED).await.unwrap().is_some(), "the operator keeps the forged release");
+    });
+}
