@@ -45,7 +45,7 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 /// separated by commas, or `all`.
 ///
 /// To repair a release, the operator overwrites revisions that it did not create, and restores edited and deleted
-/// objects. It also retries operations that failed, without waiting for the next regular attempt.
+/// objects. It also retries failed operations after a short delay.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
 /// deletes the hosts of these nodes from Nova and Neutron.

@@ -148,8 +148,8 @@ pub struct Release {
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides, without the prefix with the chart's name:
-    /// `ovs-agent` for `neutron_ovs-agent`.
+    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
     /// not allow changes to a Job.

@@ -194,8 +194,8 @@ impl<'a> CloudInventory<'a> {
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Adds the credentials of running releases to `secrets`, in one Secret for each service, and references to these
-    /// Secrets to the spec.
+    /// Stores the credentials of running releases in `secrets`, in one Secret for each service, and adds references to
+    /// these Secrets to the spec.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));

@@ -148,7 +148,7 @@ pub struct InstancesStatus {
     pub total: u32,
     /// The number of instances that are still on the node.
     pub remaining: u32,
-    /// The number of instances that the operator is migrating or starts to migrate.
+    /// The number of instances that the operator is migrating or is about to migrate.
     pub migrating: u32,
     /// The instances that can't be migrated until a person acts, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

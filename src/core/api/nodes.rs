@@ -55,7 +55,7 @@ pub struct RoleNodes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
     /// The labels that the operator sets on the nodes of the role. A role of your own needs labels. For a role of the
-    /// catalogue, they replace the catalogue's labels.
+    /// catalogue, these labels replace the catalogue's labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub labels: BTreeMap<String, String>,

@@ -8,7 +8,7 @@ use super::rules::{MAINTENANCE_RULES, RULES, Rule};
 use super::{NodeMaintenance, OpenStackDeployment};
 use crate::catalog::{Catalog, SECRET_MARK};
 
-/// Why osdpl can't generate a CRD.
+/// The reason why osdpl can't generate a CRD.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The schema of a feature uses a keyword or a value that a CRD can't contain.

@@ -32,7 +32,7 @@ impl Catalog {
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
     /// release.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // Bodies store canonical JSON. There, a string that is followed by a colon is always a key.
+        // Bodies store canonical JSON, in which a string before a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));

@@ -136,8 +136,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Creates a body from values and from the paths at which it removes the chart's default. It compiles expressions
-    /// in the values only when they are first evaluated.
+    /// Creates a body from values and from the paths at which it removes the chart's default. Expressions in the values
+    /// are compiled when they are first evaluated.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }

@@ -1,4 +1,4 @@
-//! Searches for the root cause of an affected object: follows which object each object waits for.
+//! Searches for the root cause of an affected object: goes from each object to the object that it waits for.
 
 use std::collections::BTreeMap;
 

@@ -92,8 +92,8 @@ pub struct Release {
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides, without the prefix with the chart's name:
-    /// `ovs-agent` for `neutron_ovs-agent`.
+    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
