@@ -1,8 +1,8 @@
 //! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into typed
 //! and validated structs.
 //!
-//! Pure module: callers pass the texts of the files ([`Files`]), so it reads no disk. To add a service, preset, feature
-//! or OpenStack release, add a YAML file to the catalogue. The module [`file`] is the schema of these files.
+//! Pure module (no I/O): callers pass the texts of the files ([`Files`]). To add a service, preset, feature or
+//! OpenStack release, add a YAML file to the catalogue. The types in [`file`] are the schema of these files.
 
 mod added;
 mod check;
@@ -106,13 +106,14 @@ pub struct Service {
     pub description: String,
     /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
-    /// The releases of the service, by name. A name is unique across all services.
-    /// Most services have one release; boxed, because a map allocates space for eleven entries.
+    /// The releases of the service, by name. A name is unique across all services. The values are boxed to save memory:
+    /// most services have one release, but a map allocates space for eleven values.
     pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// How pods reach the service if it runs outside of the cluster; `None` if it can't run there.
+    /// The Kubernetes Service through which pods reach the service if it is external; `None` if osdpl does not support
+    /// that.
     pub external: Option<file::External>,
 }
 
@@ -127,18 +128,18 @@ pub struct Release {
     pub when: Option<Expression>,
     /// The components that must be available before helm installs the release.
     pub needs: Vec<Need>,
-    /// The components that the release's own pods wait for, in init containers. The operator starts helm without
-    /// waiting for them.
+    /// The components that the init containers of the release's pods wait for. The operator does not wait for these
+    /// components before it starts helm.
     pub waits_for: Vec<Need>,
-    /// The components without which the release does not work. The operator may install the release before or after
-    /// them.
+    /// The components that the release needs to work. The operator may install the release before or after these
+    /// components.
     pub alongside: Vec<Need>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// The components of which more than half of the pods must be ready. The operator does not declare a node ready to
-    /// be drained if fewer pods would remain.
+    /// The components that need more than half of their pods to be ready. The operator declares a node ready to be
+    /// drained only if enough pods on other nodes are ready.
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
@@ -147,14 +148,17 @@ pub struct Release {
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides without the chart's own name: `ovs-agent` for
+    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
     /// `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of Jobs that are not hooks. The operator deletes them before an upgrade, because a Job is immutable.
+    /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
+    /// not allow changes to a Job.
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in which a Job of the release records what it created.
+    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
+    /// it created.
     pub facts: Option<String>,
-    /// The names of Secrets that helm leaves behind on uninstall. Only the deletion policy `Purge` removes them.
+    /// The names of Secrets that `helm uninstall` does not delete. The operator deletes them only with the deletion
+    /// policy `Purge`.
     pub kept_secrets: Vec<String>,
     /// An expression for the digest of the settings that running instances depend on. An upgrade that changes the
     /// digest waits for approval.
@@ -202,7 +206,8 @@ pub struct DaemonSet {
     pub component: Component,
     /// The condition under which the chart creates the `DaemonSet`; `None` if the chart always creates it.
     pub when: Option<Expression>,
-    /// The paths whose values must be equal on all nodes, because they end up in objects that all nodes share.
+    /// The paths whose values must be equal on all nodes, because the chart writes these values to objects that all
+    /// nodes share.
     pub shared: Vec<Path>,
 }
 
@@ -258,9 +263,9 @@ pub struct Feature {
 pub struct Certificates {
     /// The condition under which the feature requires the Secrets; `None` if it always does.
     pub when: Option<Expression>,
-    /// The field of the spec that findings about these certificates name.
+    /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, stored as values under the key `secrets`, because it can contain expressions.
+    /// A body with the list of Secrets under the key `secrets`, because the list can contain expressions.
     pub secrets: Body,
     /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
     pub keys: CertificateKeys,
@@ -290,15 +295,15 @@ pub struct Check {
     pub when: Expression,
     /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
-    /// The field of the spec that the finding names.
+    /// The field of the spec to which the finding refers.
     pub field: String,
     /// The text of the finding: the problem and the remedy.
     pub message: String,
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values whose value in the catalogue consists of exactly one expression, which
-    /// reads the variable `ceph`.
+    /// Returns the paths at which the catalogue's value for a release is a single expression that reads the variable
+    /// `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
@@ -312,7 +317,7 @@ impl Catalog {
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
-    /// Returns the known keys of the values of each chart.
+    /// Returns the known keys of all charts.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
     }

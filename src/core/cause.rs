@@ -1,5 +1,5 @@
-//! Finds the root cause of a component or Job that is not ready: follows which object each object waits for, until an
-//! object waits for no other one.
+//! Finds the root cause of a component or Job that is not ready. The search goes from each object to the object that it
+//! waits for, until an object waits for no other object.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
@@ -28,20 +28,20 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
-/// The text that messages show between an object and the object that it waits for.
+/// The text in messages between an object and the object that it waits for.
 const ARROW: &str = " ← ";
 
 /// The workload or Job that owns pods: its namespace, kind and name.
 pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods that are not ready, by owner. The pods of one owner are sorted: a pod with the most severe cause comes
+/// The pods that are not ready, by owner. The pods of each owner are sorted: the pod with the most severe cause is
 /// first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
-/// The label selectors with which all Services select their pods, by the namespace and name of the Service.
+/// The label selectors of all Services, by the namespace and name of the Service.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
-/// The observed objects among which osdpl searches for root causes.
+/// The observed objects in which osdpl searches for root causes.
 pub struct Input<'a> {
     /// The Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<&'a Workload>,
@@ -51,7 +51,7 @@ pub struct Input<'a> {
     pub pods: &'a Pods<'a>,
     /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// Cluster state besides workloads, Jobs and pods that explains why pods are not ready: claims, nodes, logs.
+    /// The state of other objects that explains why pods are not ready: claims, nodes, logs.
     pub facts: &'a Facts<'a>,
 }
 
@@ -71,7 +71,7 @@ pub struct Chain {
     pub links: Vec<Link>,
     /// The reason why the root cause is not ready; `None` if osdpl does not know the reason.
     pub why: Option<String>,
-    /// Whether the root cause stays as it is until a person fixes it.
+    /// Whether a person must fix the root cause, because it does not resolve by itself.
     pub stuck: bool,
     /// Further objects that a person should inspect, such as the root cause's pod, its volume claim, or its node.
     pub inspect: Vec<CauseObject>,

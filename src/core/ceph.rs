@@ -1,8 +1,8 @@
-//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the objects with these settings that the
-//! charts mount.
+//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the `ConfigMap`s and Secrets from which
+//! the charts' pods mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
-//! names the Secret and the key, and never quotes the value, because a person may have pasted a secret under the wrong
+//! names the Secret and the key, but never quotes the value, because a person may have pasted a secret under the wrong
 //! key.
 
 mod declared;
@@ -67,7 +67,8 @@ impl Consumer {
     pub const ALL: [Self; 6] =
         [Self::Glance, Self::Cinder, Self::CinderBackup, Self::Nova, Self::Manila, Self::Gnocchi];
 
-    /// Returns the prefix of the consumer's keys in a Secret: `cinder-backup` of `cinder-backup.key`.
+    /// Returns the consumer's name, which is the prefix of its keys in a Secret: `cinder-backup` in
+    /// `cinder-backup.key`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glance => "glance",
@@ -79,7 +80,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the name under which expressions read the consumer's settings: `backup` in `ceph.backup.pool`.
+    /// Returns the consumer's name in expressions: `backup` in `ceph.backup.pool`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::CinderBackup => "backup",
@@ -87,7 +88,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role that marks the consumer's main pool in a Secret in Mirantis' layout.
+    /// Returns the role of the consumer's main pool in a Secret in Mirantis' layout.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -99,8 +100,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the consumer's Ceph user if the Secret that describes the Ceph does not set one. It is
-    /// upstream's default.
+    /// Returns the default name of the consumer's Ceph user, which is upstream's default. A Secret in osdpl's
+    /// documented layout can set another name.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -124,7 +125,7 @@ impl Consumer {
     }
 }
 
-/// A pool of a Ceph cluster, with the properties that the Secret or Rook reports.
+/// A pool of a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// The name of the pool in Ceph.
@@ -156,7 +157,7 @@ pub struct Admin {
     pub replicas: BTreeMap<Consumer, i64>,
 }
 
-/// The format of the Secret or the objects of Rook from which osdpl reads the settings of a Ceph cluster.
+/// The kind of source from which osdpl reads the settings of a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A Secret in osdpl's documented layout, see [`external()`].
@@ -172,7 +173,7 @@ pub enum Layout {
 pub struct Ceph {
     /// The `namespace/name` of the Secret that describes the Ceph cluster, or of Rook's `ConfigMap` with the monitors.
     pub object: String,
-    /// The format of the Secret or the objects of Rook that contain the settings.
+    /// The kind of source that contains the settings.
     pub layout: Layout,
     /// The addresses of the cluster's monitors.
     pub monitors: Monitors,
@@ -180,8 +181,7 @@ pub struct Ceph {
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// The key of `client.admin` with its settings, if the charts create pools and users themselves; `users` is then
-    /// empty. Else `None`.
+    /// The key of `client.admin`, if the charts create pools and users themselves (`users` is then empty); else `None`.
     pub admin: Option<Admin>,
 }
 
@@ -192,7 +192,7 @@ impl Ceph {
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns the kind and name of the object that describes the Ceph cluster, as text for messages.
+    /// Returns the kind and name of the object that describes the Ceph cluster, for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
@@ -208,13 +208,13 @@ impl Ceph {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// Returns the Ceph user of a consumer; `None` if the settings contain no user for it. If Nova has no user of its
-    /// own, the settings contain Cinder's user for Nova.
+    /// Returns the Ceph user of a consumer; `None` if the settings contain no user for this consumer. If Nova uses
+    /// Cinder's user, the settings also contain this user for Nova.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
 
-    /// Returns the consumer with whose key libvirt attaches volumes: Cinder or, if Cinder has no user, Nova; `None` if
+    /// Returns the consumer whose key libvirt uses to attach volumes: Cinder or, if Cinder has no user, Nova; `None` if
     /// neither has a user.
     ///
     /// Libvirt needs Cinder's key rather than Nova's, because the connection data of a volume names Cinder's user.
@@ -222,14 +222,14 @@ impl Ceph {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova's user for disks of instances is another user than the one for volumes, so that libvirt needs two
-    /// keys.
+    /// Whether Nova has a user of its own for disks of instances. Libvirt then needs two keys: the key of this user,
+    /// and the key of the user for volumes.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error which says that the settings contain no Ceph user for a consumer.
+    /// Returns the error for a consumer without a Ceph user in the settings.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
@@ -239,7 +239,7 @@ impl Ceph {
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
-    /// Returns the settings unchanged, or an error if two consumers have the same Ceph user with different keys.
+    /// Checks that consumers with the same Ceph user have the same key, and returns the settings unchanged.
     fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
@@ -260,15 +260,15 @@ impl User {
     }
 }
 
-/// Returns the fsid that a `ceph.conf` contains.
+/// Returns the fsid in the text of a `ceph.conf`.
 pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in the text of a `ceph.conf`, whichever section contains it. The caller writes
-/// `option` with underscores.
+/// Returns the value of an option in the text of a `ceph.conf`, in any section. The name `option` contains underscores
+/// instead of spaces.
 ///
-/// Like Ceph, osdpl reads spaces and dashes in the name of an option as underscores.
+/// Like Ceph, osdpl treats spaces and dashes in the names of options as underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));

@@ -1,4 +1,4 @@
-//! Collects values that the search for the spec of a running cloud tries in the fields of this spec.
+//! Collects the values that osdpl tries in the fields of the spec when it searches the spec of a running cloud.
 //!
 //! The values come from the cloud's releases, or from the schemas of features.
 
@@ -36,7 +36,7 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of a field of the spec if the expression `source` contains only this field; else `None`.
+/// Returns the path of a field of the spec if the expression `source` consists of only this field; else `None`.
 ///
 /// For `features.network.tunnelInterface` it returns the same path; for `spec.region` it returns the path `region`.
 fn field(source: &str) -> Option<Path> {
@@ -73,7 +73,7 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of every list whose items are an enumeration in a schema, with all items that the schema allows.
+/// Returns the path of every list in a schema whose items are an enumeration, with all items that the schema allows.
 /// `parent` is the path of the field that has the schema.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();

@@ -20,7 +20,7 @@ pub struct CephUse {
     pub keyring: Option<(String, String)>,
 }
 
-/// The services of a running cloud that use Ceph, and the `ConfigMap` with the Ceph's settings.
+/// The services of a running cloud that use Ceph, and the `ConfigMap` that contains their `ceph.conf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUses {
     /// The services that use Ceph, each with its user and pool.
@@ -29,19 +29,21 @@ pub struct CephUses {
     pub configuration: (String, String),
 }
 
-/// The cluster state about Ceph that osdpl needs to declare it. The caller reads it from the cluster. Contains secrets.
+/// The settings and keys that the caller has read from the cluster, and from which osdpl declares the Ceph of the
+/// cloud. Contains secrets.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
     pub configuration: Option<String>,
-    /// The key of each service's Ceph user. A service is missing if its Secret or the key in the Secret does not exist.
+    /// The key of each service's Ceph user. The map has no entry for a service if the Secret or the key in the Secret
+    /// does not exist.
     pub keys: BTreeMap<Consumer, String>,
     /// Rook's `CephCluster`s in this Kubernetes cluster: maps `namespace/name` to the fsid, which is `None` if Rook
     /// does not report it.
     pub clusters: BTreeMap<String, Option<String>>,
 }
 
-/// The part of a spec that declares an external Ceph, with the Secret to which this part refers.
+/// The part of a spec that declares an external Ceph, with the Secret that this part references.
 #[derive(Clone)]
 pub struct CephDeclaration {
     /// The value for `spec.features.storage`.
@@ -50,16 +52,15 @@ pub struct CephDeclaration {
     pub secret: (String, BTreeMap<String, SecretContent>),
     /// The Ceph that the operator reads from the Secret.
     pub declared: DeclaredCeph,
-    /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid, because `ceph.conf` has none; else
-    /// `None`.
+    /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
+    /// fsid.
     ///
-    /// osdpl guesses that the cloud uses this `CephCluster`, because Rook reports no other one in this Kubernetes
-    /// cluster.
+    /// That the cloud uses this `CephCluster` is a guess: it is the only one in this Kubernetes cluster for which Rook
+    /// reports an fsid.
     pub guessed: Option<String>,
 }
 
-/// Returns which services in the releases use Ceph, with their users, pools and Secrets; `None` if no release uses
-/// Ceph.
+/// Finds the services that use Ceph, with their users, pools and Secrets; `None` if no release uses Ceph.
 pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
@@ -78,8 +79,8 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns the Ceph user and pool of each service in the release `name`, according to the settings of upstream's chart.
-/// The result does not contain Nova, see [`nova_use`].
+/// Returns the Ceph user and pool of each service that the release `name` runs, from the values of the release. Nova is
+/// missing here, see [`nova_use`].
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -118,8 +119,8 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
 
 /// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
 ///
-/// `volumes` is Cinder's Ceph user, if Cinder stores volumes in Ceph. Nova then uses Ceph even if the disks of
-/// instances are elsewhere, because Nova attaches Cinder's volumes, and the values of Nova's release name a pool.
+/// `volumes` is Cinder's Ceph user, if Cinder stores volumes in Ceph. Nova attaches these volumes, so it then uses Ceph
+/// even if the disks of instances are elsewhere.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -131,8 +132,8 @@ fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> 
     Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
-/// Returns the path of the first enabled backend of a service that uses `driver`; `None` if no backend uses this
-/// driver.
+/// Returns the path of the first enabled storage backend with the driver `driver`; `None` if no enabled backend has
+/// this driver.
 ///
 /// `enabled` is the path of a string with the names of the enabled backends, separated by commas. `sections` is the
 /// path of the map that contains the settings of each backend.
@@ -154,14 +155,14 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares the Ceph in use, with the Secret `name` in `namespace` that contains
-    /// the keys of the running services.
+    /// Builds the part of the spec that declares the Ceph of the running cloud, and the Secret `name` in `namespace`
+    /// with the keys of its services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// Returns a message for each input that the cluster does not have, or the reason why releases can't use the Ceph
-    /// that the Secret describes.
+    /// Returns a message for each setting or key that is missing in `state`, or the reason why releases can't use the
+    /// Ceph that the Secret describes.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -171,7 +172,7 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // If Rook reports several `CephCluster`s, nothing shows which of them the cloud uses, so osdpl does not guess.
+        // If Rook reports several `CephCluster`s, osdpl does not know which of them the cloud uses, and does not guess.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -205,7 +206,8 @@ impl CephUses {
         }
     }
 
-    /// Returns a message for each missing input: the monitors' addresses, the fsid, or the key of a Ceph user.
+    /// Returns a message for each setting that is missing: the addresses of the monitors, the fsid, or the key of a
+    /// Ceph user.
     fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
@@ -224,12 +226,12 @@ impl CephUses {
         missing
     }
 
-    /// Returns the names of the services that use Ceph as text for messages: `glance, cinder`.
+    /// Returns the names of the services that use Ceph, for messages: `glance, cinder`.
     pub fn who(&self) -> String {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the keys that a Secret must have to describe this Ceph, as text for messages.
+    /// Returns the names of the keys that the Secret for this Ceph must have, for messages.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn describes_ceph_with_the_keys_in_use() {
+    fn describes_ceph_with_the_keys_of_the_services() {
         let uses = used(&cloud()).unwrap();
         assert_eq!(uses.who(), "glance, cinder, cinder-backup, nova");
         assert_eq!(uses.configuration, ("openstack".to_owned(), "ceph-etc".to_owned()));
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(
             volumes.keyring,
             Some(("openstack".to_owned(), "their-keyring".to_owned())),
-            "cinder's keyring is the Secret that the release's values name, not the chart's default"
+            "osdpl takes the name of cinder's Secret from the release's values, and not from the chart's defaults"
         );
 
         let storage = storage(&cloud(), &answers()).unwrap();
@@ -347,7 +349,7 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // Nova needs a Ceph user even if the disks of instances are not in Ceph, because it attaches volumes from Ceph.
+        // Nova attaches volumes from Ceph, so it needs a Ceph user even if the disks of instances are not in Ceph.
         let mut mixed = cloud();
         mixed[2] =
             found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));

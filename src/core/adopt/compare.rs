@@ -8,23 +8,22 @@ use crate::observed::ComparisonResult;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
-/// The values of a release before and after an upgrade to the desired state, and whether they differ. Contains secrets.
+/// The values of a release before and after an upgrade to the desired release, and the differences. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
     /// The values that the templates would read after an upgrade to the desired release.
     pub after: Values,
-    /// Whether an upgrade would change nothing; if it would, the changes of the chart and the paths of the changed
-    /// values.
+    /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
 }
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// osdpl merges the values of the revision, and those of the desired release, over the same defaults: those of the
-/// chart in the record. If the desired release has another chart, the result names the chart first, and then the paths
-/// whose values differ.
+/// osdpl merges both the revision's values and the desired values over the defaults of the revision's chart, so that
+/// only differences of the values count. The result names a change of the chart first, and then the paths whose values
+/// differ.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -40,11 +39,11 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties each map that contains only nulls, both in `one` and in `other`, so that the comparison finds no difference
-/// between the two maps.
+/// Empties each map that contains nothing but nulls in both `one` and `other`, so that the comparison does not report
+/// it.
 ///
-/// If a chart's default is null, an override with null leaves an empty map; without an override, the map keeps the
-/// null. Templates see no difference between these maps.
+/// If the default of a key is null, a map without an override contains the key with null. An override with null removes
+/// the key, so the map is empty. Templates behave the same in both cases.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -57,9 +56,9 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
     }
 }
 
-/// Returns how the chart in the record differs from the desired chart; `None` if both are the same.
+/// Returns how the chart in the release record differs from the desired chart; `None` if both are the same.
 ///
-/// If the version or the fingerprint of the desired chart is not known, this function does not compare it.
+/// The version and the fingerprint are compared only if they are known for the desired chart.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
@@ -137,7 +136,7 @@ mod tests {
         let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
         assert_eq!(
             unknown, "nothing would change",
-            "the comparison reports no other chart if the desired chart's version and fingerprint are unknown"
+            "the comparison reports no change of the chart if the version and the fingerprint of the desired chart are unknown"
         );
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
         assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));

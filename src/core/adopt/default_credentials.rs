@@ -1,5 +1,5 @@
-//! Finds credentials of a running cloud that are still the default passwords of upstream's charts, which everybody
-//! knows.
+//! Finds credentials of a running cloud that are still default passwords of upstream's charts. Everybody knows these
+//! passwords.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
 /// Finds the credentials of a running cloud that still have a default of upstream's charts.
 ///
-/// If several releases use a credential with its default, the result contains the release of the service that owns the
-/// credential, else the first of these releases.
+/// If several releases use such a credential, the result names the release of the service that owns the credential. If
+/// no release of this service uses it, the result names the first release.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {

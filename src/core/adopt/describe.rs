@@ -1,5 +1,5 @@
-//! Builds the spec that describes a running cloud: the presets and features that fit, and overrides for the values that
-//! still differ.
+//! Builds the spec that describes a running cloud: presets and features, and overrides for all other values of the
+//! running releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,15 +23,15 @@ use osdpl_values::{Values, get};
 /// The key under which a Secret stores helm values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// The Secrets to which the spec refers: maps the name of each Secret to its data, which maps keys to contents.
+/// The Secrets that the spec references: maps the name of each Secret to its keys, and each key to its content.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
-/// The content of one key of a Secret to which the spec refers. Contains secrets.
+/// The content of one key of a Secret that the spec references. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting, such as a user name or an address, that is not secret, but that a Secret contains next to the keys.
+    /// A setting that is not secret, such as the name of a user or an address. It is in the same Secret as the keys.
     Open(String),
     /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
@@ -52,7 +52,7 @@ impl SecretContent {
 pub struct Description {
     /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,
-    /// The Secrets to which the spec refers. A person must create them together with the resource.
+    /// The Secrets that the spec references. A person must create them together with the resource.
     pub secrets: Secrets,
     /// The changes that the first upgrade after the adoption would make to each running release, by the release's name
     /// in the catalogue.
@@ -62,18 +62,18 @@ pub struct Description {
     /// The catalogue names of releases that do not run, but that running releases need. The spec pauses them, so that
     /// the operator does not install them.
     pub installs: Vec<String>,
-    /// Errors, warnings and notes about the spec.
+    /// The errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
 }
 
 /// A function that returns placeholder facts for a selection of releases.
 ///
-/// [`CloudInventory::describe`] replaces each placeholder whose real value it finds in the cloud, such as the
+/// [`CloudInventory::describe`] replaces placeholders by real values that it finds in the cloud, such as the
 /// credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// The input from which osdpl builds a [`Description`]: the running releases, and the name and namespace of the
-/// resource to create.
+/// `OpenStackDeployment` that a person will create.
 pub struct CloudInventory<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
@@ -85,7 +85,8 @@ pub struct CloudInventory<'a> {
 }
 
 impl<'a> CloudInventory<'a> {
-    /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` belong to the resource to create.
+    /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` are those of the
+    /// `OpenStackDeployment` that a person will create.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
         known: &'a IdentifiedReleases<'a>,
@@ -173,12 +174,12 @@ impl<'a> CloudInventory<'a> {
     /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
     /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
-    /// The result has no credentials of services that are not part of the cloud. A release that uses such a credential
-    /// keeps it in its own values.
+    /// The result has no credentials of services that are not part of the cloud. If a release uses the credential of
+    /// such a service, its overrides contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the spec declares no Ceph, drop the placeholder of a Ceph. The search then rejects settings of features
-        // that need a Ceph.
+        // If the cloud uses no Ceph, remove the placeholder, so that the search rejects settings of features that need
+        // a Ceph.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -186,15 +187,15 @@ impl<'a> CloudInventory<'a> {
         facts
     }
 
-    /// Returns the credentials of running releases to which the spec can refer: the credentials whose service is part
-    /// of the cloud.
+    /// Returns the credentials of running releases that the spec can reference: the credentials of services that are
+    /// part of the cloud.
     fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Adds the credentials of running releases to `secrets`, in one Secret for each service, and references to these
-    /// Secrets to the spec.
+    /// Stores the credentials of running releases in `secrets`, in one Secret for each service, and adds references to
+    /// these Secrets to the spec.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.usable_credentials(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
@@ -207,8 +208,8 @@ impl<'a> CloudInventory<'a> {
 
 /// Returns the value that the running releases use for each credential.
 ///
-/// If releases have different values for a credential, the value in a release of the service that owns the credential
-/// wins, else the most frequent value.
+/// If releases have different values for a credential, the result contains the value from the service that owns the
+/// credential. If no release of this service has a value, it contains the most frequent one.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -250,8 +251,7 @@ fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// Returns how much the releases that a spec describes differ from the running releases, as a [`score`]: lower is
-/// better. `None` if the spec would block a running release.
+/// Returns the [`score`] of a spec; `None` if the spec would block a running release.
 pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

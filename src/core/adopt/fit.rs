@@ -1,5 +1,4 @@
-//! Finds the presets and features that describe a running cloud best: the ones with which the spec needs the fewest
-//! overrides.
+//! Finds the presets and features that describe a running cloud best, so that the spec needs the fewest overrides.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +22,7 @@ const REFUSED: usize = 10_000;
 /// The result of an attempt to change the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The change improves the score, or the spec had these values already. [`Fit::spec`] contains them now.
+    /// The change improves the score, or the spec already had the values. [`Fit::spec`] contains the values.
     Kept,
     /// The change does not improve the score, or is not possible. [`Fit::spec`] stays as it is.
     Worse,
@@ -32,7 +31,7 @@ enum Outcome {
     Refused,
 }
 
-/// The search for the spec that fits a running cloud best, with the best spec that it has found so far.
+/// The search for the spec that fits a running cloud best. It keeps the best spec that it has found so far.
 pub(super) struct Fit<'a> {
     cloud: &'a CloudInventory<'a>,
     /// The spec with the lowest score so far.
@@ -72,8 +71,8 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds presets to the spec, one at a time: in each round the preset that improves the score most, until no preset
-    /// improves it.
+    /// Adds presets to the spec, one at a time. Each round adds the preset that improves the score most; the search
+    /// ends when no preset improves the score.
     ///
     /// The search adds presets that enable services first, and then presets that only set values, such as sizes.
     pub(super) fn presets(&mut self) {
@@ -84,11 +83,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Returns this search with one more preset in its spec: the preset that improves the score most; `None` if no
-    /// preset improves it.
+    /// Adds the preset that improves the score most to the spec, and returns the new search; `None` if no preset
+    /// improves the score.
     ///
-    /// If `installs` is true, the search tries only presets that enable services, else only presets that enable no
-    /// services.
+    /// If `installs` is true, it tries only presets that enable services; else only presets that enable no services.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
         let presets = self.cloud.catalog.presets.iter();
         let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
@@ -100,8 +98,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns this search with `spec` instead of its spec, after it has updated `enabled` of the services and computed
-    /// the score; `None` if `spec` would block a running release.
+    /// Returns a copy of this search that continues from `spec`, with `enabled` of each service updated and the score
+    /// computed; `None` if `spec` would block a running release.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -111,8 +109,8 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// The search tries first the values of running releases, and then all values that a feature's schema allows for
-    /// enumerations, booleans and lists of an enumeration's values.
+    /// It first tries values that running releases have. Then it tries every value that the schemas of features allow
+    /// for enumerations, booleans, and lists whose items are an enumeration.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -139,8 +137,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets a field of a feature together with another field of the same feature, if the operator would refuse a spec
-    /// that sets only the first one.
+    /// Tries to set a field of a feature together with another field of this feature, because the operator refuses the
+    /// first field alone.
     ///
     /// For example, the operator refuses a spec that enables certificates but names no issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
@@ -155,8 +153,8 @@ impl<'a> Fit<'a> {
 
     /// Sets these fields of the spec, and keeps the new values only if they improve the score.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // If the spec declares a Ceph, `features.storage` describes the Ceph in use. The search must not change this
-        // feature, even if another value needs fewer overrides.
+        // In a cloud that uses Ceph, `features.storage` declares the Ceph cluster with the cloud's data. The search
+        // must not change this feature, even if another value needs fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;

@@ -22,7 +22,8 @@ pub struct InstalledRelease {
 }
 
 impl InstalledRelease {
-    /// Creates an installed release from its newest revision: its number, and its chart and values (`source`).
+    /// Creates an installed release from the number of its newest revision, and from the chart and the values of this
+    /// revision (`source`).
     pub fn new(key: ReleaseKey, revision: u32, source: RevisionSource) -> Self {
         let mut effective_values = coalesce(&source.defaults, &source.config);
         normalize_numbers(&mut effective_values);
@@ -39,22 +40,22 @@ pub struct IdentifiedReleases<'a> {
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Finds the release of the catalogue that each running release corresponds to: by the chart and, if several releases
-/// of the catalogue use this chart, by the name of the release.
+/// Finds the release of the catalogue that each running release corresponds to. Both must have the same chart; if
+/// several releases of the catalogue have this chart, the name decides.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // Several running releases may match the same release of the catalogue, and the first one gets it. So put running
-    // releases that have a name of the catalogue first, then releases in the main namespace.
+    // If several running releases match one release of the catalogue, the first of them wins. So put running releases
+    // whose name is in the catalogue first, then releases in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // If no release of the catalogue has the name of the running release, use the catalogue's release that is named
-        // like the chart, or the only one that uses the chart.
+        // If no release of the catalogue has the name of the running release, use the release of the catalogue that has
+        // the chart's name, or the only release that uses the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {

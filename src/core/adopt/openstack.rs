@@ -39,8 +39,7 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of all images of the releases. An image reference without a tag, such as one with only a digest,
-/// adds nothing.
+/// Returns the tags of all images of the releases, except for images without a tag, such as images with only a digest.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =

@@ -1,4 +1,4 @@
-//! Computes the overrides with which a desired release keeps the values that the running release has.
+//! Computes the overrides with which a release keeps its running values after the adoption.
 
 use serde_json::Value;
 
@@ -17,17 +17,17 @@ const MOST_UNSET: usize = 40;
 /// The maximum length that the CRD allows for a path in the field `unset`.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides with which one release keeps its running values, divided into overrides for the spec and overrides for
-/// a Secret. Contains secrets.
+/// The overrides with which one release keeps its running values. Overrides without secrets go to the spec, all others
+/// to a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
-    /// The overrides that contain no secrets. The spec contains them.
+    /// The overrides without secrets, for the spec.
     pub plain: Overrides,
-    /// The overrides that contain secrets. A Secret to which the spec refers contains them.
+    /// The overrides with secrets, for a Secret that the spec references.
     pub secret: Values,
 }
 
-/// Returns the overrides with which a desired release has the values `given` of the running release.
+/// Returns the overrides that a desired release needs to have the values `given` of the running release.
 ///
 /// `wanted` are the values of the desired release without these overrides. Helm merges the values of each release over
 /// the chart's `defaults`, so the result also overrides defaults.
@@ -68,10 +68,10 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
     }
 }
 
-/// Divides overrides into overrides with secrets and overrides without secrets.
+/// Separates overrides that contain secrets from overrides that contain none.
 ///
-/// A path whose override is null goes to the list `unset` if the CRD allows this path there, because some tools remove
-/// nulls from manifests.
+/// Some tools remove nulls from manifests. So a path whose override is null goes to the list `unset`, if the CRD allows
+/// the path there.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);
@@ -110,8 +110,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read if the spec contains the overrides `remaining`. Like the operator, it
-    /// applies first the Secret, then the plain values, then `unset`.
+    /// Returns the values that templates read if the spec contains the overrides `remaining`. The function applies
+    /// overrides in the operator's order: first the Secret, then the plain values, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             remaining.plain,
             Overrides::default(),
-            "an override of an extra Secret's data is secret even if it does not repeat the kind of the object"
+            "an override for the data of a Secret in `extraObjects` is secret, even if it does not contain `kind: Secret`"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Detects whether another controller, such as Flux or Argo CD, manages a release. osdpl and this controller would
+//! Detects whether another controller, such as Flux or Argo CD, manages a release. Such a controller and osdpl would
 //! revert each other's changes.
 
 use crate::observed::Labels;
@@ -15,8 +15,8 @@ const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns a message that says which other controller manages a release, and how to remove the release from this
-/// controller; `None` if no other controller manages the release.
+/// Returns a message if another controller manages a release; else `None`. The message names this controller, and says
+/// how to remove the release from it.
 ///
 /// `object` is a workload of the release, such as `Deployment openstack/keystone-api`, with these `labels` and
 /// `annotations`.

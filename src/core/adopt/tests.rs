@@ -87,7 +87,7 @@ fn pauses_dependencies_that_do_not_run() {
     assert_eq!(installs, ["store"]);
     assert!(
         spec.services["store"].releases["store"].paused,
-        "the spec pauses the store, which does not run here, so that a person checks whether it runs elsewhere"
+        "the spec pauses the release `store`, because `store` does not run in this cluster"
     );
 }
 
@@ -103,7 +103,7 @@ fn keeps_credentials_of_absent_services_in_the_values() {
         CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
     assert!(
         !spec.services.contains_key("front"),
-        "the spec has no entry for the service front, which is not part of the cloud"
+        "the spec has no entry for the service front, because front is not part of the cloud"
     );
     let SecretContent::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else {
         panic!("the Secret contains no helm values")
@@ -161,7 +161,7 @@ fn finds_upstream_default_passwords() {
     assert_eq!(
         found_in(&[store(json!({"auth": {"admin": "changeme"}}))]),
         admin,
-        "finds a word that other charts of upstream use as a password"
+        "finds a password that is a default of another chart"
     );
     assert_eq!(found_in(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));

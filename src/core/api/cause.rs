@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A problem that someone must fix, and for which components wait, directly or not.
+/// The root cause of components or Jobs that are not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootCauseStatus {
@@ -14,10 +14,10 @@ pub struct RootCauseStatus {
     /// The objects to inspect, such as the failing workload, its pod, a volume claim or a node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<CauseObject>,
-    /// The components and Jobs that wait for the cause, directly or not, at most 20 of them.
+    /// The components and Jobs that are not ready because of the root cause, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affected: Vec<String>,
-    /// The time when the operator first reported the cause, RFC 3339.
+    /// The time when the operator first reported the root cause, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,
 }
@@ -26,7 +26,7 @@ pub struct RootCauseStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseObject {
-    /// The kind of the object: `StatefulSet`, `Pod`, `PersistentVolumeClaim`, `Node` …; `Release` is a helm release.
+    /// The kind of the object, such as `StatefulSet`, `Pod` or `Node`, or `Release` for a helm release.
     pub kind: String,
     /// The namespace of the object; empty for a node.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether changes that the spec did not request wait for approval. Such changes come from a new version of the
-/// operator or of the catalogue; the uninstall of a release counts as one, too. `Manual`, the default, waits for `osdpl
-/// approve`; `Automatic` applies the changes at once.
+/// operator or of the catalogue. The uninstall of a release waits for approval, too. `Manual`, the default, waits for
+/// `osdpl approve`; `Automatic` applies the changes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.
@@ -16,11 +16,12 @@ pub enum Approval {
 }
 
 /// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps volume claims,
-/// credentials and key Secrets; if someone creates the resource again, it uses them. `Purge` removes everything.
-/// `Detach` keeps everything, so that the releases keep running and people can manage them with helm.
+/// credentials and key Secrets; if someone creates the resource again, it uses these objects. `Purge` removes
+/// everything. `Detach` keeps everything, so that the releases keep running and people can manage them with helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// The operator keeps volume claims, credentials and key Secrets. A resource with the same name uses them again.
+    /// The operator keeps volume claims, credentials and key Secrets. A new resource with the same name uses these
+    /// objects.
     #[default]
     Retain,
     /// The operator removes everything, also volume claims, credentials and key Secrets.
@@ -32,7 +33,7 @@ pub enum DeletionPolicy {
 /// What the operator does if someone edited or deleted objects of a release without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {
-    /// The operator reports in the status who changed what and when.
+    /// The operator reports the change in the status: the object, the author and the time.
     #[default]
     Report,
     /// The operator runs helm for the release again, which reverts the change.

@@ -59,7 +59,7 @@ pub struct MaintenanceWindow {
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub start: Option<String>,
     /// The end of the window, RFC 3339. If the node is not ready to be drained at this time, the operator returns it to
-    /// the cloud. If it is ready, it stays out of the cloud until someone deletes this resource.
+    /// the cloud. A node that is ready stays out of the cloud until someone deletes this resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub end: Option<String>,
@@ -68,7 +68,7 @@ pub struct MaintenanceWindow {
 /// What the operator does with the instances on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
-    /// The operator has Nova live-migrate the instances to hosts that Nova's scheduler selects.
+    /// The operator requests from Nova the live migration of all instances. Nova's scheduler selects the new hosts.
     #[default]
     Migrate,
     /// The operator waits until someone has emptied the node.
@@ -77,7 +77,7 @@ pub enum InstancePolicy {
     Leave,
 }
 
-/// How far the maintenance is, and what it waits for.
+/// The progress of the maintenance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMaintenanceStatus {
@@ -94,22 +94,22 @@ pub struct NodeMaintenanceStatus {
     /// for the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
-    /// The roles of the node, also after someone deleted the node or removed its labels. The node then still counts for
-    /// the limits of these roles.
+    /// The roles of the node. The status keeps them if someone deletes the node or removes its labels, so that the node
+    /// still counts for the limits of these roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// The UUID of the compute service that this maintenance has disabled or is about to disable. Once set, it stays.
+    /// The UUID of the compute service that this maintenance has disabled or is about to disable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<String>,
     /// The types of the node's Neutron agents that were enabled and alive when the operator disabled the compute
     /// service. When the operator returns the node, it waits until these agents are alive again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// The time when the node was first ready to be drained, RFC 3339. Once set, it stays, and the operator ignores the
-    /// end of the window.
+    /// The time when the node was first ready to be drained, RFC 3339. From then on, the operator ignores the end of
+    /// the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
-    /// All steps of the maintenance, in order. When the return of the node begins, the operator adds the steps of the
+    /// All steps of the maintenance, in order. When the operator begins to return the node, it adds the steps of the
     /// return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
@@ -148,17 +148,17 @@ pub struct InstancesStatus {
     pub total: u32,
     /// The number of instances that are still on the node.
     pub remaining: u32,
-    /// The number of instances that the operator is migrating or starts to migrate.
+    /// The number of instances that the operator is migrating or is about to migrate.
     pub migrating: u32,
     /// The instances that can't be migrated until a person acts, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedInstance>,
-    /// The id of Nova's last migration before this maintenance or its last retry. Failed migrations up to this id are
-    /// ignored.
+    /// The id of the last migration in Nova before this maintenance or its last retry. The operator ignores failed
+    /// migrations up to this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// The time since which the node has no instances, and no instance is on its way to the node, RFC 3339. A second
-    /// query of Nova must confirm this before the step ends.
+    /// The time when the operator first found that no instance is on the node or on its way to the node, RFC 3339. The
+    /// step ends after a second query of Nova has confirmed this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
     /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339.
@@ -178,7 +178,7 @@ pub struct FailedInstance {
     pub reason: String,
 }
 
-/// The state of one step of a maintenance or of the return.
+/// The state of one step in which the operator takes a node out of the cloud or returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStatus {
@@ -217,14 +217,14 @@ pub enum MaintenanceStep {
     EnableCompute,
 }
 
-/// How far the operator is with a step.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StepState {
     /// The step has not started, because earlier steps are not done.
     Pending,
     /// The step is in progress.
     Active,
-    /// The step has started, and waits for what its message names.
+    /// The step has started and is waiting. Its message says for what.
     Waiting,
     /// The step is done.
     Done,

@@ -22,9 +22,9 @@ pub struct Nodes {
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
     /// Values of daemons for the pods on some nodes. If several entries select the same nodes, later entries override
-    /// earlier ones. If entries with different selectors match one node, the node gets the values of only one entry
-    /// with the charts of nova and neutron: of the entry that names the node, or else of the last entry. With the
-    /// charts of libvirt and ovn, no pod runs on this node.
+    /// earlier ones. If entries with different selectors match one node, the effect depends on the chart. With nova and
+    /// neutron, the node gets the values of only one entry: the entry that names the node, or else the last entry. With
+    /// libvirt and ovn, no pod runs on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
@@ -55,13 +55,13 @@ pub struct RoleNodes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
     /// The labels that the operator sets on the nodes of the role. A role of your own needs labels. For a role of the
-    /// catalogue, they replace the catalogue's labels.
+    /// catalogue, these labels replace the catalogue's labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub labels: BTreeMap<String, String>,
 }
 
-/// Selects nodes by labels, as label selectors of Kubernetes do. A node must meet all requirements.
+/// Selects nodes by labels, like a label selector in Kubernetes. A node must meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {
@@ -107,7 +107,7 @@ pub enum NodeOperator {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOverride {
-    /// The name of the entry in messages. Each entry needs another name.
+    /// The name of the entry in messages. Each entry needs a unique name.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// Selects the nodes by one label: with one entry of `matchLabels`, or with one entry of `matchExpressions` that

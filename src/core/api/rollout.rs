@@ -15,7 +15,7 @@ const PAUSE: i32 = 30;
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
-    /// rollout at once. A rollout that follows from an approved change of the cloud needs no second approval.
+    /// rollout at once. A rollout after an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
@@ -23,8 +23,7 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
-    /// The number of seconds from the time when the last pod of a batch is ready to the start of the next batch; 30 if
-    /// unset.
+    /// The pause in seconds after all pods of a batch are ready, before the next batch starts; 30 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub pause_seconds: Option<i32>,
@@ -67,22 +66,22 @@ pub struct RolloutStatus {
     pub phase: RolloutPhase,
     /// The release's name in the catalogue.
     pub release: String,
-    /// The revision of the pod template that all pods get, as Kubernetes hashes it. If the component has several
-    /// DaemonSets, their revisions, joined.
+    /// The revision (Kubernetes' hash) of the newest pod template, which all pods of the component get. If the
+    /// component has several DaemonSets, this field lists the revisions of all of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
     /// Whether a person or the spec has approved the rollout of `revision`.
     #[serde(default)]
     pub approved: bool,
-    /// The digest of the inputs of an upgrade that a person approved. The approval also covers the rollout that follows
-    /// from the upgrade.
+    /// The digest of the inputs of an upgrade that a person approved. This approval also covers the rollout after the
+    /// upgrade.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether the approval came from the spec (`approval: Automatic`). It then ends when the spec no longer contains
-    /// this setting.
+    /// Whether the approval came from the spec (`approval: Automatic`). Such an approval ends when the spec no longer
+    /// contains this setting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// The number of ready pods that were made from `revision`.
+    /// The number of ready pods that have the template `revision`.
     #[serde(default)]
     pub updated: i32,
     /// The number of nodes that should run a pod of the component.
@@ -102,7 +101,7 @@ pub struct RolloutStatus {
     pub message: String,
 }
 
-/// How far a rollout is, or what it waits for.
+/// The phase of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutPhase {
     /// A person has approved an upgrade, but the operator does not know yet whether pods must be recreated after it.
@@ -124,7 +123,7 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    /// Whether the rollout still has pods to recreate, even if it waits.
+    /// Whether the rollout still has to recreate pods, now or after a wait.
     pub fn is_active(self) -> bool {
         match self {
             Self::Pending | Self::Complete => false,
@@ -132,8 +131,7 @@ impl RolloutPhase {
         }
     }
 
-    /// Whether the operator is in the middle of a rollout: it is recreating pods, pauses between batches, or has
-    /// stopped.
+    /// Whether the operator has begun to recreate pods and has not finished.
     pub(crate) fn has_begun(self) -> bool {
         match self {
             Self::Rolling | Self::Pausing | Self::Stopped => true,

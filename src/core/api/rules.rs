@@ -1,28 +1,29 @@
-//! The CEL rules of the CRDs, which the API server evaluates. Each has a message that says what to do.
+//! The CEL rules of the CRDs, which the API server evaluates. Each rule has a message that says what to do.
 //!
-//! They are in one table instead of in attributes of the types, so that they can be read, tested and counted together.
-//! Regular expressions are in rules instead of in `pattern`, because the API server's own message for a `pattern` only
-//! shows the expression.
+//! All rules are in one table, and not in attributes of the types, so that people can read them together and a test can
+//! check all of them. Regular expressions are in rules, and not in `pattern`, because the API server's message for a
+//! `pattern` only shows the expression.
 //!
-//! Two checks are left to the operator:
+//! The operator makes two checks that rules can't make well:
 //!
-//! * Unknown names of presets, services, releases and features. Only the catalogue knows them, and the operator
-//!   suggests the nearest name.
-//! * Another name or namespace of an installed release. A rule would see only the change of the spec, and would prevent
-//!   users from reverting a mistake.
+//! * Do the presets, services, releases and features exist? Only the operator has the catalogue, and it can suggest the
+//!   nearest name.
+//! * Does the spec change the name or namespace of an installed release? A rule can't see which releases are installed,
+//!   and would also prevent users from reverting such a change.
 
 use serde_json::{Value, json};
 
 /// A CEL rule of a CRD, and the part of the schema to which it applies.
 pub(super) struct Rule {
-    /// The path of the schema to which the rule is added: properties by name, `*` for the values of a map, `[]` for the
-    /// items of a list; empty for the whole object.
+    /// The path of the field to which the rule applies, such as `spec.nodes.overrides.[]`: `*` stands for the values of
+    /// a map, and `[]` for the items of a list. The path of the whole object is empty.
     pub at: &'static str,
     /// The CEL expression that must be true. A rule with `oldSelf` applies only to updates of the resource.
     pub holds: &'static str,
-    /// The message of the API server if the rule fails: what is required, and how to fix it.
+    /// The API server's message if the rule fails. It says what is required and how to fix the value.
     pub message: &'static str,
-    /// The path of the field that the API server's message names, below `at`; `None` if it names the field at `at`.
+    /// The path, below `at`, of the field that the API server's message names; `None` if the message names the field at
+    /// `at`.
     pub field: Option<&'static str>,
 }
 
@@ -42,7 +43,7 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
-/// The API server limits the estimated cost of the rules of a CRD, and counts this rule for every path of every
+/// The API server limits the estimated cost of the rules of a CRD, and counts this rule once for every path of every
 /// release. So the rule is as short as possible.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \

@@ -1,8 +1,7 @@
 //! The spec of an `OpenStackDeployment`.
 //!
-//! Every string, list and map has a maximum size. The API server estimates the cost of a CRD's CEL rules for the
-//! largest object that the schema allows, and rejects the CRD if a rule below an unbounded map could cost too much. The
-//! rules are in `rules.rs`.
+//! Every string, list and map has a maximum size. The API server estimates the cost of a CRD's CEL rules (`rules.rs`)
+//! for the largest object that the schema allows, and rejects the CRD if the estimate is too high.
 
 #![expect(clippy::duplicated_attributes, reason = "every `printcolumn` repeats the attributes `name` and `type_`")]
 
@@ -29,7 +28,8 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
     category = "openstack",
     namespaced,
     doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. Only the oldest one in a cluster is reconciled.",
-    // The operator's chart contains the CRD. If helm deleted it with the chart, every cloud would be deleted, too.
+    // The operator's chart contains the CRD. If helm deleted the CRD when a person uninstalls the chart, Kubernetes
+    // would delete every cloud.
     annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -94,7 +94,7 @@ pub struct OpenStackDeploymentSpec {
     /// Which objects the operator keeps when someone deletes this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// What the operator does if someone edited or deleted objects of releases without helm; `Report` if unset.
+    /// What the operator does if someone edits or deletes objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
@@ -274,7 +274,7 @@ pub struct Images {
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
     /// The digest (`sha256:` and 64 hexadecimal digits) to which osdpl pins each image, by the image's name. Write the
-    /// name as the charts or the catalogue do, with its tag, before `mirrors` replaces its prefix.
+    /// original name with its tag, as in the charts or the catalogue, and not the name with the prefix from `mirrors`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 1024, "additionalProperties" = image_digest()))]
     pub digests: BTreeMap<String, String>,
@@ -289,7 +289,7 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether `spec.images` changes references to images. osdpl then must know the references in the charts.
+    /// Whether `spec.images` changes references to images, so that osdpl must know the references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }

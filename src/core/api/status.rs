@@ -54,7 +54,7 @@ pub struct OpenStackDeploymentStatus {
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
-    /// The root causes that need a fix, at most 20, the most severe first. Each lists the objects that it affects.
+    /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
     /// The result of the last run of each test, by the `application/component` of the test's CronJob.
@@ -121,7 +121,7 @@ pub struct RoleStatus {
 pub struct HelmReleaseStatus {
     /// Helm's status (`deployed`, `pending-upgrade`, …) or the operator's (`starting`, `absent`, `unmanaged`).
     pub status: String,
-    /// Whether the release is in sync, its workloads are ready, and the Jobs of this revision are done.
+    /// Whether the release is in sync, its workloads are ready, and the Jobs of its newest revision are done.
     pub ready: bool,
     /// The number of the release's newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,19 +135,19 @@ pub struct HelmReleaseStatus {
     /// The digest of the operator's copy of the chart. With it, `osdpl plan` does not need the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_digest: Option<String>,
-    /// The first 12 digits of the digest of the inputs with which helm made the newest revision.
+    /// The first 12 digits of the digest of the newest revision's inputs (chart, values and flags).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The time when helm created the newest revision, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The name of the hook for whose end helm is waiting.
+    /// The name of the hook that helm is waiting for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
     /// What the release is waiting for, or why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The paths of the values that change when a person approves the waiting upgrade, at most 20 of them.
+    /// The paths of the values that an upgrade will change after a person approves it, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
@@ -234,16 +234,17 @@ pub mod condition {
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
-    /// The operator is working towards the desired state: the same as `Progressing`, under the name that the library
-    /// kstatus reads.
+    /// The operator is working towards the desired state. The condition has the same status as `Progressing`; the
+    /// library kstatus reads it under this name.
     pub const RECONCILING: &str = "Reconciling";
     /// The operator can't continue until a person acts. The library kstatus reads the condition under this name.
     pub const STALLED: &str = "Stalled";
-    /// The operator has read the properties of the Ceph that the spec declares, and has written the objects through
-    /// which charts use this Ceph. The status has this condition only if the spec declares a Ceph.
+    /// The operator has read the settings of the Ceph cluster that the spec declares, and has written the ConfigMaps
+    /// and Secrets from which the pods mount these settings. The status has this condition only if the spec declares a
+    /// Ceph cluster.
     pub const CEPH_READY: &str = "CephReady";
-    /// Every pod of the data plane was made from the newest template. The status has this condition once there was a
-    /// rollout.
+    /// All pods of the data plane have the newest template. The status has this condition after the first rollout has
+    /// begun.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
@@ -263,7 +264,8 @@ pub mod reason {
     pub const APPROVAL: &str = "AwaitingApproval";
     /// The operator refuses the spec because of errors.
     pub const INVALID: &str = "InvalidSpec";
-    /// Another `OpenStackDeployment` in the cluster is older, and only the oldest is reconciled.
+    /// The operator reconciles only the oldest `OpenStackDeployment` in the cluster, and this resource is not the
+    /// oldest.
     pub const OLDER_RESOURCE: &str = "NotTheOne";
     /// A `DaemonSet` has no node with the label that it selects.
     pub const NO_NODES: &str = "NoNodes";
@@ -291,9 +293,10 @@ pub mod reason {
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// An object that osdpl did not create has the name of an object that osdpl must write for the charts.
+    /// osdpl must write a `ConfigMap` or Secret for the charts, but an object with this name exists that osdpl did not
+    /// create.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// The spec declares another Ceph than the one that contains the cloud's data.
+    /// The spec declares a Ceph cluster that does not contain the cloud's data; the data is in another Ceph cluster.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
@@ -301,7 +304,7 @@ pub mod reason {
     pub const ROLLING: &str = "RolloutInProgress";
     /// A pod with a new template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
-    /// The condition needs no explanation, for example because it reports that there is no problem.
+    /// The condition needs no further reason, for example because there is no problem.
     pub const NONE: &str = "AsExpected";
 }
 

@@ -29,18 +29,18 @@ const LOCK: &str = "values/lock.yaml";
 /// The catalogue files that one `ConfigMap` of a user adds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Addition {
-    /// The `ConfigMap`, as messages name it: `ConfigMap openstack/edge`.
+    /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
     pub source: String,
     /// The data of the `ConfigMap`: maps a key, such as `presets.edge.yaml`, to the file's text.
     pub data: BTreeMap<String, String>,
 }
 
-/// An addition that osdpl does not load, because the addition, or another one that it depends on, has errors.
+/// An addition that osdpl does not load, because it has errors or depends on a rejected addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAddition {
-    /// The `ConfigMap` with the addition: `ConfigMap openstack/edge`.
+    /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The errors of the addition, one per line. Each error names the key and usually the line of the text, and the
+    /// The errors of the addition, one per line. Each error names the key, usually the line in the text, and the
     /// remedy.
     pub message: String,
 }
@@ -101,8 +101,8 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // No error names a file of an addition: for example, releases need each other in a cycle. Reject the last
-            // addition, which may have closed the cycle.
+            // No error names a file of an addition, for example because releases need each other in a cycle. Reject the
+            // last addition, which may have closed the cycle.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -110,9 +110,9 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
     }
 }
 
-/// Returns the files of one addition, or the errors that osdpl finds without loading the catalogue.
+/// Returns the files of one addition, or the errors that osdpl can find without loading the catalogue.
 ///
-/// `before` contains the files of the additions that were read before this one.
+/// `before` contains the files of all additions that were read earlier.
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
@@ -141,8 +141,8 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
 
-/// Returns the path in the catalogue of the file in the key `key` of an addition; `None` if the key names no catalogue
-/// file.
+/// Converts a key of an addition to the path of the file in the catalogue; `None` if the key is not the name of a
+/// catalogue file.
 fn path(key: &str) -> Option<String> {
     if key == "lock.yaml" {
         return Some(LOCK.into());
@@ -167,7 +167,7 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Returns the charts that an addition pins in its lock, or the error.
+/// Returns the charts that the file `lock.yaml` of an addition pins.
 ///
 /// An addition can pin only charts that neither the catalogue nor an earlier addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
@@ -205,15 +205,15 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups errors by the addition that causes them. Replaces the path of the addition's file in each error by the key in
-/// the `ConfigMap`.
+/// Groups errors by the addition that causes them. In each error, the key in the `ConfigMap` replaces the path of the
+/// file.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
-        // If an addition contradicts a file of the catalogue, the error may start with the path of the catalogue's
-        // file, and name the addition's file later.
+        // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's file
+        // and name the addition's file later.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

@@ -7,7 +7,7 @@ use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 use osdpl_values::expr::{Expression, Template};
 
-/// Returns the errors that only a comparison of the catalogue's files shows.
+/// Returns the errors that osdpl finds when it compares the catalogue's files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
@@ -144,7 +144,8 @@ fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Checks that the names in presets exist, and that no OpenStack release can be upgraded from itself.
+/// Checks that presets name only services, features and presets that exist, and that no OpenStack release names itself
+/// in `upgradesFrom`.
 fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     for preset in catalog.presets.values() {
         for name in preset.services.iter().filter(|name| !catalog.services.contains_key(*name)) {
@@ -180,7 +181,7 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Checks that each credential which the catalogue's values use is declared by a service.
+/// Checks that a service declares each credential that values of the catalogue use.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
@@ -242,7 +243,7 @@ fn walk<'a>(
     found
 }
 
-/// Checks that no expression reads a fact that is never available to it.
+/// Checks that no expression reads a fact that can't exist yet, or that no release records.
 ///
 /// A Job of a release records the release's facts after helm has installed the release. So a condition that must be
 /// known before any release is installed can't read facts, and no expression can read facts of a release that records
@@ -285,7 +286,7 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
 
 /// Returns every expression in a body as text, one per line, including those inside of longer strings and of lists.
 fn expressions(body: &Body) -> String {
-    // Skip a body that does not mention facts, because parsing its values to find the expressions is slow.
+    // Parsing the values of a body is slow, so skip bodies that do not contain the word `facts`.
     if !body.source.contains("facts") {
         return String::new();
     }

@@ -31,18 +31,18 @@ pub struct CrossChecks {
     pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,
-    /// Endings of the names of storage provisioners whose volumes only one node can mount (`unshared`).
+    /// Suffixes of the names of storage provisioners whose volumes only one node can mount (`unshared`).
     pub unshared: Vec<String>,
 }
 
-/// Reads the tables of checks. It knows the services whose releases a table may name, and collects the errors.
+/// The state of reading the tables: the services whose releases the tables may name, and the errors so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. It leaves out entries with
-/// an error.
+/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. The result does not
+/// contain entries with an error.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }

@@ -22,7 +22,7 @@ pub enum Error {
         line: usize,
         /// The field that contains the expression.
         field: String,
-        /// The error with which the compiler of CEL rejected the expression.
+        /// The error from the CEL compiler.
         error: expr::Error,
     },
     /// The path of a value is malformed.
@@ -42,7 +42,7 @@ pub enum Error {
         file: String,
         /// The field that contains the unknown name.
         field: String,
-        /// What the name should refer to, for the message: `release`, `component`, `credential`.
+        /// The kind of object that the name refers to, for the message: `release`, `component`, `credential`.
         kind: &'static str,
         /// The name that no file declares.
         name: String,
@@ -92,7 +92,8 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs in few letters, or if no other candidate shares all words with `name`.
+/// A candidate is similar enough if it differs from `name` in few letters, or if it is the only candidate that shares
+/// all words with `name`.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
@@ -101,7 +102,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // Of several numbers that differ from `name` in equally many digits, prefer the one with the nearest value.
+    // If several numbers differ from `name` in equally many digits, prefer the number with the nearest value.
     all.sort_by(|(one, left), (two, right)| {
         one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });

@@ -88,7 +88,7 @@ pub struct Body {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EveryRelease {
-    /// The group whose releases get the values; all groups if unset.
+    /// The group whose releases get the values. If unset, the releases of all groups get them.
     #[serde(default)]
     pub group: Option<Group>,
     /// The names of the releases that do not get the values.
@@ -156,8 +156,8 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// The maximum number of database connections of all services together, written as a sum for people. Only presets
-    /// that set the size of a cloud have it. The reference documentation shows it.
+    /// The maximum number of database connections of all services together, as a sum for the reference documentation.
+    /// Only presets that set the size of a cloud have this field.
     #[serde(default)]
     pub connections: String,
     /// The checks that osdpl runs on a spec that uses the preset.
@@ -173,21 +173,21 @@ pub struct Check {
     pub when: String,
     /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
-    /// The field of the spec that the finding names.
+    /// The field of the spec to which the finding refers.
     pub field: String,
     /// The text of the finding: the problem and the remedy. It may contain `${…}`, for example to name the wrong item.
     pub message: String,
 }
 
-/// The severity of a finding.
+/// The severity of a finding, that is, of a problem or a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// A remark. osdpl reports it only on request.
+    /// A remark, which osdpl reports only on request.
     Note,
-    /// A problem despite which the operator accepts the resource.
+    /// The operator accepts the resource despite the problem.
     Warning,
-    /// A problem because of which the operator refuses the resource.
+    /// The operator refuses the resource because of the problem.
     Error,
 }
 
@@ -226,7 +226,7 @@ pub struct OpenStackRelease {
 #[serde(deny_unknown_fields)]
 pub struct Drift {
     /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason why osdpl
-    /// tolerates their changes.
+    /// tolerates the changes.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
     /// The fields whose changes do not count as drift: maps the path of the field, in the notation of [`crate::drift`],
@@ -239,7 +239,7 @@ pub struct Drift {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// The releases whose `DaemonSets` the operator rolls out in batches, in the order of their rollouts.
+    /// The releases whose `DaemonSets` the operator rolls out in batches, in the order of the rollouts.
     #[serde(default)]
     pub rollout: Vec<String>,
     /// The built-in roles of nodes, by name.

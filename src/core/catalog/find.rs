@@ -17,8 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body of the catalogue that can set values of a release with any spec, whether or not its condition
-    /// holds.
+    /// Returns every body of the catalogue that may set values of a release, regardless of the spec: conditions are not
+    /// evaluated.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -29,9 +29,10 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Whether values of the catalogue contain a key of this name, in any release. Files that users added do not count.
+    /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
+    /// release.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // Bodies store canonical JSON. There, a string that is followed by a colon is always a key.
+        // Bodies store canonical JSON, in which a string before a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -49,11 +50,11 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest of everything in the catalogue that may set values of a release. The caller can add further
-    /// inputs to the digest.
+    /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
+    /// further inputs to the digest.
     ///
-    /// The digest changes only with a new version of osdpl, never with the spec. Files that users added count as part
-    /// of the spec, so the digest leaves them out.
+    /// The digest changes only with a new version of osdpl. It does not cover files that users added, because a change
+    /// of such a file is a change by the user, like a change of the spec.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();

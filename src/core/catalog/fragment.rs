@@ -1,7 +1,7 @@
 //! Fragments: values that a file of the catalogue sets in releases, with an optional condition.
 //!
-//! The catalogue keeps the values as JSON texts and parses each text on first use, because a cloud uses only some of
-//! the fragments.
+//! The catalogue keeps the values as JSON and parses them on first use, because a cloud uses only some of the
+//! fragments.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use super::keys::Keys;
 use osdpl_values::expr::{self, Expression, Scope, Template};
 use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
-/// A fragment: values that a file of the catalogue sets in some releases if a condition holds.
+/// Values that a file of the catalogue sets in some releases if a condition holds.
 #[derive(Debug)]
 pub struct Fragment {
     /// The path of the file that contains the fragment.
@@ -23,8 +23,8 @@ pub struct Fragment {
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
-    /// The values of single releases, by the release's name.
-    /// Most fragments have one release; boxed, because a map allocates space for eleven entries.
+    /// The values of single releases, by the release's name. The values are boxed to save memory: most fragments have
+    /// one release, but a map allocates space for eleven values.
     pub named: BTreeMap<String, Box<Body>>,
     /// The values for every release whose chart has their keys.
     pub every: Option<ValuesForEvery>,
@@ -39,7 +39,7 @@ impl Fragment {
 
 /// All releases of the catalogue, and the known keys of their charts.
 ///
-/// A fragment with values for every release determines with this index which of the values a release gets.
+/// A fragment can set values in every release. This index determines which of these values a release gets.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -76,8 +76,8 @@ impl ReleaseIndex {
         Some(&self.releases.get(release)?.service)
     }
 
-    /// Returns the digest of everything in the catalogue that may set values of a release; `make` computes the digest
-    /// on the first call.
+    /// Returns the digest of everything in the catalogue that may set values of a release. On the first call, `make`
+    /// computes the digest.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
             Some(release) => release.digest.get_or_init(make).clone(),
@@ -86,21 +86,21 @@ impl ReleaseIndex {
     }
 }
 
-/// Values for every release, from which a release gets only the keys that its chart has.
+/// Values that a fragment sets in every release. Each release gets only the keys that its chart has.
 #[derive(Debug)]
 pub struct ValuesForEvery {
-    /// All values, before they are reduced to the keys of a chart.
+    /// The values as in the file, including keys that a chart does not have.
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// For each release, the values for the keys that its chart has, computed on first use. The index is
+    /// The values that each release gets, computed on first use. The position in this list is
     /// `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
 impl ValuesForEvery {
-    /// Creates the values for every release from the entry `every` of a fragment in a file.
+    /// Creates the values from the entry `every` of a fragment in a file.
     pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
         let file::EveryRelease { group, except, values } = entry;
         let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
@@ -129,27 +129,27 @@ impl ValuesForEvery {
 pub struct Body {
     /// The paths at which osdpl removes the chart's default, by setting them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the paths at which the body removes the chart's default. Bodies with
-    /// the same content have the same text, so that the catalogue's digest can include it.
+    /// The values as canonical JSON, followed by the paths in `unset`. Digests of the catalogue use this text, because
+    /// it is the same for bodies with the same content.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
 
 impl Body {
     /// Creates a body from values and from the paths at which it removes the chart's default. Expressions in the values
-    /// are compiled on their first evaluation.
+    /// are compiled when they are first evaluated.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
     }
 
-    /// Returns the values as the file contains them, with expressions instead of their results.
+    /// Returns the values as in the file, with unevaluated expressions.
     pub fn values(&self) -> Values {
         // In `source`, the paths in `unset` follow the JSON of the values. So parse only the first JSON document.
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Compiles every expression to find errors, and drops the result to save memory.
+    /// Checks that every expression can be compiled. The compiled expressions are dropped to save memory.
     ///
     /// # Errors
     /// The first expression that can't be compiled, with its path.
@@ -180,16 +180,16 @@ impl Body {
         Ok(self.template.get_or_init(|| template))
     }
 
-    /// Returns each value that consists of exactly one expression, as its path and the expression.
+    /// Returns the path and the expression of each value that consists of exactly one expression.
     ///
-    /// A running release has the expression's result at this path, so that adoption can read a credential back from its
-    /// values.
+    /// The values of a running release contain the result of the expression at this path. Adoption uses this to find
+    /// credentials in the values.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }
 }
 
-/// Parses a list of paths, and returns each with its text.
+/// Parses a list of paths, and returns each text with the parsed path.
 ///
 /// # Errors
 /// The error of the first malformed path.

@@ -1,4 +1,4 @@
-//! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` has or its templates read.
+//! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` contains or its templates read.
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
 //! all charts that it uses in memory. To save memory, maps are sorted slices (a `BTreeMap` allocates space for eleven
@@ -22,7 +22,7 @@ use osdpl_values::{Path, Values};
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
-/// The key tree of one chart, as text and, after the first use, parsed.
+/// The key tree of one chart: the text and, after the first use, the parsed tree.
 #[derive(Debug)]
 struct Chart {
     text: Text,
@@ -45,7 +45,7 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of any chart. It tries the trees that are already parsed first.
+    /// Whether `holds` returns true for the key tree of any chart. Trees that are already parsed are tried first.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -55,7 +55,8 @@ impl Keys {
     /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// If a user provided the text, and it is not a valid key tree. Built-in texts are not parsed here.
+    /// If a user provided the text, and the text is not a valid key tree. Built-in texts are parsed later, on first
+    /// use.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
@@ -69,17 +70,16 @@ impl Keys {
 impl Chart {
     /// Returns the tree, and parses it on first use.
     ///
-    /// Tests verify that every built-in tree can be parsed. If parsing a tree failed, osdpl would not know any keys of
-    /// the chart.
+    /// Tests verify that every built-in tree can be parsed. A tree that can't be parsed counts as missing.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
 }
 
-/// A node in the tree of a chart's known keys: a map of keys, or what is known about one key's default.
+/// A node in the tree of a chart's known keys: a map of keys, or the default of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// A default of this type whose value is not stored: null, an empty map or list, or a value that is too long or
+    /// A default of which the tree stores only the type: null, an empty map or list, or a value that is too long or
     /// secret.
     Leaf(KeyType),
     /// A default that is a short string.
@@ -90,7 +90,7 @@ pub enum KeyTree {
     Boolean(bool),
     /// A map of known keys, sorted by key.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A default that is a list, given by the names of its entries ([`entry_name`]).
+    /// A default that is a list. The tree stores the names of its entries ([`entry_name`]).
     List(Box<[Box<str>]>),
     /// A key that the chart's templates read, but that has no default in `values.yaml`. The templates may also read any
     /// key below this key.
@@ -123,8 +123,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for the keys at and below this node; `None` if the tree does not contain the whole
-    /// default.
+    /// Returns the chart's default for this node and all keys below it; `None` if the tree does not store all of it.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
     }
@@ -138,9 +137,10 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for the keys at and below this node, as far as the tree contains it.
+    /// Returns an outline of the chart's default for this node and all keys below it.
     ///
-    /// A list contains the names of its entries. A string that is long or secret is replaced by its type, `<string>`.
+    /// Instead of the entries of a list, the outline contains their names ([`entry_name`]). Instead of a long or secret
+    /// string, it contains `<string>`.
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),
@@ -163,8 +163,7 @@ impl KeyTree {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns the part of `values` for which the chart's `values.yaml` has defaults at the same paths. Maps that
-    /// become empty are left out.
+    /// Returns only those of `values` for which the chart's `values.yaml` has a default at the same path.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
@@ -179,8 +178,7 @@ impl KeyTree {
         known.collect()
     }
 
-    /// Returns the node of the tree at the key `key` of this map, even if templates only read the key and it has no
-    /// default.
+    /// Returns the child node `key`, even if the key has no default and is only read by templates.
     pub fn child(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
@@ -196,7 +194,7 @@ impl KeyTree {
         }
     }
 
-    /// Whether the chart's templates may read any key of this map, because they read the map as a whole.
+    /// Whether the chart's templates read this map as a whole, so that every key may have an effect.
     pub(crate) fn allows_any_key(&self) -> bool {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
@@ -207,7 +205,7 @@ impl KeyTree {
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
     }
 
-    /// Returns the keys of this map whose default is a short string, each with this string.
+    /// Returns the keys of this map whose default is a short string, each with its default.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().filter_map(|(key, tree)| if let Self::Text(text) = tree { Some((&**key, &**text)) } else { None })

@@ -38,15 +38,14 @@ impl Catalog {
     }
 }
 
-/// The state of loading a catalogue: its files, the errors found so far, and the releases.
+/// The state of loading a catalogue: the files, the errors so far, and the releases.
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    /// Whether a user provided the file that is being loaded. For a built-in file, whose content tests verify, the
-    /// loader skips most checks.
+    /// Whether a user provided the file that is being loaded. Tests verify the built-in files, so the loader skips most
+    /// checks of these files.
     is_user_provided: bool,
-    /// All releases, and the known keys of their charts. A fragment with values for every release determines with this
-    /// index which of the values a release gets.
+    /// All releases, and the known keys of their charts.
     release_index: Arc<ReleaseIndex>,
 }
 
@@ -69,8 +68,8 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
-        // If a service could not be loaded, its releases are unknown, and every rule that names one of these releases
-        // causes an error. So ignore the errors of rules.
+        // If a service could not be loaded, its releases are unknown, and every rule for these releases causes an
+        // error. Drop these errors, because the error of the service is enough.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -100,8 +99,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly below a folder whose names have one of these endings: the name without the ending,
-    /// and the path.
+    /// Returns the files directly in a folder whose names have one of these endings. For each file, the result has the
+    /// name without the ending, and the path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -111,8 +110,8 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// Loads the YAML files directly below a folder, and returns the results of `make`, by the file's name without
-    /// `.yaml`.
+    /// Loads the YAML files directly in a folder, and calls `make` for each. Returns the results by the file's name
+    /// without `.yaml`.
     ///
     /// Files are loaded one after the other, so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
@@ -219,8 +218,8 @@ impl Loader<'_> {
 
     /// Checks that the expressions in a check's message are valid and read neither facts nor secrets.
     ///
-    /// Facts are results that Jobs of installed releases record. They may be missing, because osdpl also runs the check
-    /// before it installs these releases. Secrets are forbidden because everybody can read the message.
+    /// Jobs of installed releases record facts, but osdpl also runs the check before it installs these releases.
+    /// Secrets are forbidden because everybody can read the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub use messages::{field_description, violation_message};
 pub use type_messages::parse_boolean_word;
 
-/// A value that violates a schema, or a required field that is missing.
+/// One violation of a schema: a wrong value, or a required field that is missing.
 #[derive(Debug, PartialEq)]
 pub struct SchemaViolation<'a> {
     /// The path of the value in the spec, such as `spec.features.tls.public.hosts[0]`.
@@ -23,12 +23,12 @@ pub struct SchemaViolation<'a> {
     pub problem: ViolationKind<'a>,
 }
 
-/// The requirement of a schema that a value violates, with its bound or the allowed values.
+/// The requirement that a value violates, with the limit or the allowed values from the schema.
 #[derive(Debug, PartialEq)]
 pub enum ViolationKind<'a> {
     /// The value does not have this type.
     Type(&'a str),
-    /// The value is not one of these allowed values.
+    /// The value is not one of the allowed values in this list.
     Enum(&'a [Value]),
     /// The string has more than this number of characters.
     Longer(u64),
@@ -50,21 +50,22 @@ pub enum ViolationKind<'a> {
     TooFewProperties(u64),
     /// The required field is missing or null.
     Required,
-    /// The schema has no field of this name. The list contains the names of the fields that the schema has.
+    /// The schema has no field of this name. The list contains the names of all fields in the schema.
     Unknown(&'a str, Vec<&'a str>),
 }
 
 /// How the validation treats nulls in maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// A field that is null counts as missing, as it does for the API server outside of free-form maps.
+    /// A field with the value null counts as missing. The API server treats nulls in this way, except in free-form
+    /// maps.
     Dropped,
-    /// A field that is null has the value null, which no type allows.
+    /// A field with the value null is an error, because no type allows null.
     Kept,
 }
 
-/// Returns all places at which `value` violates `schema`. `field` is the path of `value`; the path of each violation
-/// starts with it.
+/// Returns all violations of `schema` in `value`. `field` is the path of `value`, with which the path of each violation
+/// begins.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {

@@ -6,7 +6,10 @@ fn loads_and_filters_keys_by_chart() {
     let catalog = Catalog::load(&files(&[])).unwrap();
     let body = catalog.shared[0].body("front").unwrap();
     assert_eq!(&*body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
-    assert!(catalog.shared[0].body("store").is_none(), "the catalogue has no key tree of chart store");
+    assert!(
+        catalog.shared[0].body("store").is_none(),
+        "a shared fragment sets no values in `store`, because the catalogue has no key tree of chart store"
+    );
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 

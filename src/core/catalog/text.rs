@@ -42,7 +42,7 @@ impl Text {
         }
     }
 
-    /// Parses the text as a `T`; errors name `path` as the file.
+    /// Parses the text as a `T`. `path` is the name of the file in errors.
     ///
     /// # Errors
     /// If the text does not have the shape of `T`, with line and column.
@@ -92,12 +92,12 @@ impl LazyTree {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether the text contains `name` anywhere. If it does not, the tree has no such key or string.
+    /// Whether the text contains `name` anywhere. If not, no key and no string in the tree contains `name`.
     pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
-    /// Parses the text for a single use, without keeping the tree.
+    /// Parses the text, and does not keep the tree in memory.
     pub fn read(&self) -> Value {
         // The text was written from a tree, so parsing it can't fail.
         serde_json::from_str(&self.text).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Explains why volume claims have no volume, and lists the commands that remove claims which can never get one.
+//! Explains why volume claims have no volume, and suggests commands that delete claims which can never get a volume.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
@@ -11,8 +11,7 @@ pub(super) struct Waiting<'a> {
     pub(super) stuck: bool,
 }
 
-/// Returns the first volume claim of a pod that has no volume and thereby keeps the pod from being scheduled; `None` if
-/// no claim does.
+/// Returns the first volume claim because of which the scheduler can't place a pod; `None` if no claim is the cause.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
@@ -36,8 +35,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message says that a volume is the reason why it can't place a pod. Several plugins of the
-/// scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the scheduler's message names a volume as the reason why the scheduler can't place a pod. Several plugins of
+/// the scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
@@ -45,8 +44,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns why a claim has no volume, and whether the reason is a missing StorageClass, about which a person must act;
-/// `None` if the claim has a volume.
+/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if a person must
+/// act, because the StorageClass is missing.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -84,11 +83,11 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and its claims without a volume, so that they can be created again
-/// with another StorageClass.
+/// Returns the commands that delete a `StatefulSet` and its claims without a volume, so that helm and Kubernetes create
+/// these objects again with another StorageClass.
 ///
-/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. The
-/// commands keep the pods running whose claims have a volume.
+/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. If a pod's
+/// claims have volumes, the commands do not delete the pod.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own

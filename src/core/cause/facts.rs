@@ -1,4 +1,4 @@
-//! Explains why a pod is not ready from cluster state besides pods.
+//! Explains why a pod is not ready, with the state of claims, nodes and other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,24 +7,23 @@ use crate::api::CauseObject;
 use crate::health::pod::{Mount, UnreadyPod};
 use crate::observed::{Claim, Class, Issue};
 
-/// Cluster state besides workloads, Jobs and pods that explains why pods are not ready.
+/// The state of claims, nodes and other objects in the cluster, which explains why pods are not ready.
 #[derive(Default)]
 pub struct Facts<'a> {
     /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
     /// The `StorageClasses` by name; `None` if the operator can't read `StorageClasses`.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
-    /// The nodes by name; `None` if the operator can't read nodes.
+    /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
     ///
-    /// `false` means that the node is not ready and counts as lost, because its grace period is over.
+    /// A node with `false` counts as lost: it is not ready, and its grace period is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
     /// The names of the nodes that are not ready and whose grace period is not over. A node may recover in this period,
     /// so pods of `DaemonSets` on these nodes count as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
-    /// The Secrets and `ConfigMaps` that do not exist although a pod mounts them, by the pod's uid.
+    /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create the pods of a workload or Job, from the controller that tries to create
-    /// them.
+    /// The reason why Kubernetes can't create the pods of a workload or Job, as its controller reports it.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
     /// The error with which a provisioner failed to create a volume, by the namespace and name of the volume claim.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,

@@ -1,4 +1,4 @@
-//! Searches for the root cause of an affected object: follows which object each object waits for.
+//! Searches for the root cause of an affected object: goes from each object to the object that it waits for.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,19 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason that messages give for a dependency that does not exist, if nothing shows that someone deleted it.
+/// The reason in messages if a pod waits for an object that does not exist and may never have existed.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason that messages give for a workload that helm created and that someone deleted.
+/// The reason in messages if someone deleted the workload that a pod waits for.
 const DELETED: &str = "it was deleted";
 
-/// The reason that messages give for a node that is not ready.
+/// The reason in messages for a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
-/// The object at which the search for a root cause has arrived. It is the root cause, unless it waits for another
-/// object.
+/// The object that the search for a root cause has reached. It is the root cause unless it waits for another object.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
-    /// A workload; or only its pods on one node, if the node's name is set.
+    /// A workload. If the name of a node is set, only the workload's pods on this node.
     Workload(&'a Workload, Option<&'a str>),
     /// A Job that is not complete.
     Job(&'a ObservedJob),
@@ -43,7 +42,7 @@ impl<'a> Input<'a> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// Returns, for each pod of a workload on a node that is not ready, the path from the workload to this node.
+    /// For each pod of a workload on a node that is not ready, returns the path from the workload to the node.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
@@ -76,8 +75,8 @@ impl<'a> Input<'a> {
 
     /// Returns the path from an affected object to its root cause.
     ///
-    /// The search starts at the pod `given` of the affected object; if `given` is `None`, at the pod of the affected
-    /// object with the most severe cause. It then follows which object each object waits for.
+    /// The search starts at `given`, a pod of the affected object. If `given` is `None`, it starts at the pod of the
+    /// affected object with the most severe cause. It ends at an object that waits for no other object.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -106,7 +105,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the object that a pod of the suspect waits for; `None` if the pod waits for no object.
+    /// Returns the object that `pod`, a pod of the suspect, waits for; `None` if the pod waits for no object.
     ///
     /// A pod waits for its node if the node is lost, else for the object of its first dependency that is not met.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
@@ -116,8 +115,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Returns the pod with the most severe cause among the pods of a workload or Job that are not ready. If the
-    /// suspect names a node, only pods on this node count.
+    /// Of the suspect's pods that are not ready, returns the pod with the most severe cause. If the suspect names a
+    /// node, only pods on this node count.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -128,8 +127,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object because of which a pod's dependency is not met; `None` if the dependency is met, or if osdpl
-    /// knows no such object.
+    /// Returns the object that a pod's dependency waits for; `None` if the dependency is met, or if osdpl does not know
+    /// the object.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -180,8 +179,8 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// Returns the workload whose pods have the values of `application`, `component` and `release_group` in `labels`.
-    /// These are labels that upstream's charts set.
+    /// Finds the workload of the pods with these labels. It compares `application`, `component` and `release_group`,
+    /// which upstream's charts set on all pods.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -191,10 +190,10 @@ impl<'a> Input<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// Returns why a root cause, `suspect`, is not ready, and the objects that a person should inspect.
+    /// Returns the reason why the root cause `suspect` is not ready, and the objects that a person should inspect.
     ///
-    /// If the caller asked about one pod (`given`), only the reason of `pod` counts, because the reason that is stored
-    /// with the workload or Job may be about another pod.
+    /// If `given` is true, the caller asked about `pod` only. The reason of the workload or Job may be about another
+    /// pod, so the result then contains only the reason of `pod`.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -236,12 +235,12 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload whose pods had these labels; `None` if the labels do not name the release of the
-/// affected object.
+/// Returns the deleted workload whose pods had these labels; `None` if the labels name another release than the
+/// affected object's.
 ///
-/// The caller has found no workload with these labels. If the labels name the affected object's release, the workload
-/// must have existed, because helm creates workloads before the pods and hooks that wait for them. A workload of
-/// another release may never have existed.
+/// The caller has found no workload with these labels. In the affected object's release, the workload must have
+/// existed, because helm creates workloads before the pods and hooks that wait for them. A workload of another release
+/// may never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

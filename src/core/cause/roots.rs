@@ -16,10 +16,9 @@ pub struct AffectedObject {
     pub chain: Chain,
 }
 
-/// Returns each root cause once, with the objects that are not ready because of it.
+/// Returns each root cause once, with all objects that it affects.
 ///
-/// The result first has root causes that a person must fix. Among equals, a root cause that affects more objects comes
-/// first.
+/// Root causes that a person must fix come first. After that, root causes that affect more objects come first.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {

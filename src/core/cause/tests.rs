@@ -50,7 +50,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod of `owner` whose init container waits for the dependencies in the variables `environment`.
+    /// Adds a pod of `owner` with an init container that waits for dependencies. `environment` contains the variables
+    /// that name the dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,8 +83,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod of `owner` that mounts these claims, and for which the scheduler reports that it can't place the pod,
-    /// with the message `scheduler`.
+    /// Adds a pod of `owner` that mounts these claims and that the scheduler can't place. `scheduler` is the
+    /// scheduler's message.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =

@@ -1,12 +1,12 @@
-//! Reads the Ceph that the spec declares, and collects the reasons why the cloud can't use this Ceph yet.
+//! Reads the settings of the Ceph cluster that the spec declares, and collects the reasons why the cloud can't use this
+//! cluster yet.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::Values;
 
-/// The Ceph that the spec declares: its settings or the reason why osdpl can't read them, its gateways, and its
-/// problems.
+/// The Ceph cluster that the spec declares: its settings, its gateways, and its problems.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredCeph {
     /// The settings of the Ceph cluster, or the reason why osdpl can't read them.
@@ -16,14 +16,14 @@ pub struct DeclaredCeph {
     /// The gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec has
     /// no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
-    /// An error for each Ceph user that a desired release needs but that the Secret does not contain, in the order of
+    /// An error for each Ceph user that a desired release needs but that is not in the Secret, in the order of
     /// [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem of the Ceph cluster that blocks no release, because osdpl can read valid settings: for example, a
+    /// A problem of the Ceph cluster that blocks no release, because the settings are valid: for example, a
     /// `CephCluster` in `HEALTH_ERR`.
     pub warning: Option<NotReady>,
-    /// The words of the Secret that may be keys, including malformed keys and keys under the wrong name. osdpl redacts
-    /// these words wherever they appear.
+    /// The words in the Secret that may be keys, including malformed keys and keys under the wrong name. osdpl redacts
+    /// these words in all its output.
     pub secrets: Vec<Secret>,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The reason why the cloud can't use the Ceph that the spec declares.
+/// The reason why the cloud can't use the Ceph cluster that the spec declares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
     /// The Secret that describes the Ceph does not exist, or osdpl can't read it.
@@ -52,14 +52,14 @@ pub enum NotReady {
     /// osdpl must write an object for the charts, but an object with this name exists that osdpl did not create.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
-    /// The cloud's data is in another Ceph than the one that the spec declares.
+    /// The spec declares a Ceph cluster that does not contain the cloud's data.
     #[error(
-        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph in use, or delete the ConfigMap to start with an empty Ceph"
+        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph with the cloud's data, or delete the ConfigMap to start with an empty Ceph"
     )]
     OtherCeph {
-        /// The fsid of the Ceph that the spec declares.
+        /// The fsid of the Ceph cluster that the spec declares.
         found: String,
-        /// The fsid of the Ceph that contains the cloud's data.
+        /// The fsid of the Ceph cluster that contains the cloud's data.
         in_use: String,
         /// The `namespace/name` of the `ConfigMap` that the charts mount and that contains the fsid `in_use`.
         map: String,
@@ -67,7 +67,8 @@ pub enum NotReady {
 }
 
 impl DeclaredCeph {
-    /// Creates a declared Ceph without gateways from its settings, or from the reason why osdpl can't read them.
+    /// Creates a declared Ceph without gateways from its settings, or from the reason why osdpl can't read the
+    /// settings.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
@@ -80,7 +81,7 @@ impl DeclaredCeph {
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important reason why a release can't use the declared Ceph; `None` if every release can use it.
+    /// Returns the most important problem of the declared Ceph; `None` if it has no problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
@@ -98,7 +99,8 @@ impl DeclaredCeph {
         Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
     }
 
-    /// Returns the content of the variable `ceph`, which expressions of the catalogue read, see [`variables()`].
+    /// Returns the content of the variable `ceph`, which expressions of the catalogue read. [`variables()`] describes
+    /// the fields.
     ///
     /// If the spec has an object store, the variable also contains `ceph.rgw`, with these fields:
     ///
@@ -116,8 +118,7 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why the variable `ceph` has no entry `name`, so that expressions can't read it; `None` if
-    /// osdpl knows no reason.
+    /// Returns the reason why expressions can't read `ceph.<name>`; `None` if osdpl knows no reason.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -132,8 +133,8 @@ impl DeclaredCeph {
     }
 }
 
-/// Reads the settings of a Ceph cluster from a Secret. If the spec has an object store, it also reads from this Secret
-/// where the object store's gateways (RGW) are, or the key for gateways that the chart ceph-rgw runs.
+/// Reads the settings of a Ceph cluster from a Secret. If the spec has an object store, also reads the settings of its
+/// gateways (RGW) from this Secret.
 ///
 /// `object` is the Secret's `namespace/name`. `data` is the Secret's data, or the reason why osdpl can't read the
 /// Secret. `releases` are the names of the desired releases in the catalogue.
@@ -147,8 +148,7 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, read the documented layout, because it contains more settings than
-    // Mirantis' layout.
+    // If a Secret has the keys of both layouts, read the documented layout, because it has more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -157,7 +157,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
-/// Returns an error for each Ceph user that one of the releases needs but that the settings do not contain.
+/// Returns an error for each Ceph user that one of the releases needs but that is not in the settings.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
@@ -175,9 +175,9 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns the words of a Secret's data that may be a key or a large part of one, because they are long enough.
+/// Returns the words in a Secret's data that are long enough to be a key or a large part of a key.
 ///
-/// The result does not contain addresses, the fsid, and the names of pools and users, because they are not secret.
+/// The result contains no addresses, no fsid, and no names of pools and users, because these words are not secret.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns a placeholder Ceph. The names of its users and pools contain the word placeholder, so that a person who
-/// reads the values recognizes the placeholders.
+/// Returns the settings of a placeholder Ceph cluster. The names of its users and pools contain the word `placeholder`,
+/// so that people recognize them in values.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
     let user = |consumer: Consumer| {

@@ -1,5 +1,4 @@
-//! Reads a Secret in osdpl's documented layout, with which a person describes a Ceph cluster that osdpl and Rook do not
-//! run in this Kubernetes cluster.
+//! Reads a Secret in osdpl's documented layout, in which a person describes an external Ceph cluster.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,12 @@ use super::{
     Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name, is_uuid,
 };
 
-/// Reads the settings of a Ceph from a Secret in osdpl's documented layout.
+/// Reads the settings of a Ceph cluster from a Secret in osdpl's documented layout.
 ///
 /// * `mon_host` and `fsid` are required.
-/// * Each of glance, cinder, cinder-backup, nova, manila and gnocchi that uses Ceph has `<service>.key` and
-///   `<service>.pool`. `<service>.user` is required only if the user does not have upstream's default name.
-/// * If `nova.pool` is Nova's only key in the Secret, Nova uses Cinder's user.
+/// * Each service that uses Ceph (glance, cinder, cinder-backup, nova, manila, gnocchi) has `<service>.key` and
+///   `<service>.pool`. `<service>.user` is required only if the name of the user is not upstream's default.
+/// * If the Secret has `nova.pool`, but neither `nova.key` nor `nova.user`, Nova uses Cinder's user.
 ///
 /// # Errors
 /// Returns an error about the first key that is missing or malformed.
@@ -40,8 +39,8 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
 /// Reads the Ceph user of one service from its keys `key`, `pool` and `user`; `None` if the Secret has none of these
 /// keys.
 ///
-/// If the Secret has one of these keys, it must have all that are required. `cinder` is Cinder's user for Nova, else
-/// `None`: Nova gets the name and key of this user if the Secret contains no key or user for Nova.
+/// If the Secret has one of these keys, it must have all required keys. `cinder` is Cinder's user if `consumer` is
+/// Nova, else `None`. If the Secret has no key and no user for Nova, the result has the name and key of Cinder's user.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

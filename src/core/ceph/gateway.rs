@@ -1,5 +1,5 @@
-//! Reads the addresses of the gateways of Ceph's object store (RADOS gateways, RGW), and builds the Secret for gateways
-//! of the chart ceph-rgw.
+//! Reads the addresses of the RADOS gateways (RGW) of Ceph's object store, and builds the Secret for gateways that the
+//! chart ceph-rgw runs.
 
 use std::collections::BTreeMap;
 
@@ -50,17 +50,17 @@ impl Url {
     }
 }
 
-/// The gateways of the object store: the HTTP servers to which users and services send requests for objects.
+/// The gateways of the object store: HTTP servers that answer the requests of users and services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Gateways that no release of the cloud runs, at these addresses.
+    /// Gateways that are not part of a release of the cloud.
     External {
         /// The address to which the cloud's services send requests.
         internal: Url,
         /// The address that Keystone's catalogue shows to users of the cloud.
         public: Url,
     },
-    /// Gateways that the cloud's release of the chart ceph-rgw runs.
+    /// Gateways that the chart ceph-rgw runs, as a release of the cloud.
     Chart {
         /// The key of `client.bootstrap-rgw`, with which each gateway creates its own user.
         key: CephxKey,
@@ -70,11 +70,10 @@ pub enum Gateway {
 }
 
 impl Gateway {
-    /// Reads the gateways from a Secret that describes a Ceph.
+    /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
-    /// For gateways that no release of the cloud runs, the Secret has `rgw_internal` and `rgw_external`; if one of
-    /// these keys is missing, both addresses are the same. For gateways of the chart ceph-rgw, the Secret has
-    /// `bootstrap-rgw.key`.
+    /// For gateways that are not part of a release, the Secret has the addresses `rgw_internal` and `rgw_external`, or
+    /// one of them if both are the same. For gateways of the chart ceph-rgw, the Secret has `bootstrap-rgw.key`.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.
@@ -117,8 +116,8 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
-    /// Sets the address that Keystone's catalogue shows to users to the object store's `publicUrl`. Without `publicUrl`
-    /// in the spec, the address does not change.
+    /// Replaces the public address, which Keystone's catalogue shows to users, with the object store's `publicUrl`. If
+    /// the spec does not set `publicUrl`, the address does not change.
     ///
     /// # Errors
     /// Returns an error if `publicUrl` is not a URL.
@@ -127,8 +126,8 @@ impl Gateway {
             .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
     }
 
-    /// Sets the address that Keystone's catalogue shows to users to the URL `text`. With `None` the address does not
-    /// change.
+    /// Replaces the public address, which Keystone's catalogue shows to users, with the URL `text`. If `text` is
+    /// `None`, the address does not change.
     ///
     /// # Errors
     /// Returns an error if `text` is not a URL.
@@ -158,7 +157,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the Secret in `namespace` from which the gateways' pods mount their key; empty if the chart ceph-rgw
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their key; empty if the chart ceph-rgw
     /// does not run the gateways.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
@@ -167,14 +166,15 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret in `namespace` from which the pods of the chart ceph-rgw mount their key, without its data.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their key, without data.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 
-/// The name under which the Secret that describes the Ceph contains the cephx key of `client.bootstrap-rgw`.
+/// The key in the Secret that describes the Ceph cluster under which a person stores the cephx key of
+/// `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
 /// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
 /// `secrets.keyrings.rgw`.
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             chart.variable(None).get("public"),
             None,
-            "there is no public address, because neither the Secret nor the spec sets it"
+            "the variable has no public address if neither the Secret nor the spec sets one"
         );
         let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(
             named.objects("openstack").len(),
             1,
-            "with another public address, the chart still gets the Secret for its gateways"
+            "gateways of the chart get their Secret also if the spec sets a public address"
         );
         assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
         let error = external(&[]).unwrap_err();

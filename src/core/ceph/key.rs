@@ -31,7 +31,7 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns a key with valid format, but without a secret: type 1, time 0, 16 zeros.
+    /// Returns a key with a valid format but no secret: type 1, time 0, and 16 zeros as the secret.
     pub(super) fn placeholder() -> Self {
         let mut bytes = [0; 28];
         (bytes[0], bytes[10]) = (1, 16);

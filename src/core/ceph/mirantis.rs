@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers for which Mirantis' layout has a key in the Secret. Cinder's backup service uses Cinder's Ceph user,
-/// with the pool that has the role `backup`.
+/// The consumers with a key in Mirantis' layout. Cinder's backup service uses Cinder's Ceph user, and the pool with the
+/// role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
-/// Reads the settings of a Ceph from a Secret in Mirantis' layout.
+/// Reads the settings of a Ceph cluster from a Secret in Mirantis' layout.
 ///
 /// * `mon_endpoints` lists the monitors as `ip:port,…`.
 /// * `nova`, `cinder`, `glance` and `manila` each have the form `client.<user>;<key>;<pool>:<role>:<device class>;…`. A

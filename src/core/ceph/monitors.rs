@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
 
-/// The addresses of all monitors, each as in the option `mon_host` of `ceph.conf`. osdpl sorts the addresses, so that
-/// another order in the Secret is not a change.
+/// The addresses of all monitors, each in the notation of the option `mon_host` of `ceph.conf`. The addresses are
+/// sorted, so that another order in the Secret is not a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
@@ -17,7 +17,7 @@ impl Monitors {
     /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// Returns the position of the first invalid address in the text, from 1, or an error that the text contains no
+    /// Returns the position of the first invalid address in the text, from 1, or an error if the text contains no
     /// address.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();

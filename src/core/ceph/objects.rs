@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// The kind of an object from which pods of the charts mount settings or keys. For Secrets there is one variant for
-/// each Secret type.
+/// The kind of an object from which pods of the charts mount settings or keys. Each Secret type has its own variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a Ceph user's key. Its type is the one of the Secrets that the charts' own Jobs write.
+    /// A Secret with a Ceph user's key. It has the same type as the Secrets that the charts' own Jobs write.
     Secret,
     /// A Secret of type `Opaque`, which Kubernetes uses for any data.
     Opaque,
@@ -37,10 +36,10 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an error if `existing`, the data of the object in the cluster, contains the fsid of another Ceph than
-    /// `self`; else `None`.
+    /// Returns an error if `existing`, the data of this object in the cluster, contains another fsid than `self`; else
+    /// `None`.
     ///
-    /// If osdpl replaced such an object by `self`, the cloud would lose access to all its data in the other Ceph.
+    /// If osdpl wrote the new fsid, the cloud would lose access to all data in its present Ceph cluster.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -51,9 +50,9 @@ impl Object {
 
     /// Whether `existing`, the data of an object that someone else created, is equivalent to the data of `self`.
     ///
-    /// The operator may then keep the object in an adopted cloud.
+    /// In an adopted cloud, the operator may keep an equivalent object.
     ///
-    /// In a Secret only the value of `key` counts, because charts read nothing else from the Secrets that upstream's
+    /// In a Secret, only the value of `key` counts, because charts read no other key from the Secrets that upstream's
     /// Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which only osdpl
     /// writes.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
@@ -82,7 +81,7 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Prints the names in the data without the values, because logs must not contain secrets.
+/// Prints the keys of the data without the values, because logs must not contain secrets.
 impl std::fmt::Debug for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{self} with {:?}", self.data.keys().collect::<Vec<_>>())
@@ -125,10 +124,10 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets, without data, that the charts' own Jobs write under names that osdpl also uses.
+/// Returns the Secrets, without data, that the charts' own Jobs write, and whose names osdpl also uses.
 ///
-/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not revert or delete
-/// such a Secret. `releases` maps the releases' names in the catalogue to their namespaces.
+/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete a
+/// Secret of these Jobs. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -142,7 +141,7 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns the objects, without data, that these releases mount, or that they mount with other values.
+/// Returns all objects, without data, that these releases may mount with any settings.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
@@ -175,7 +174,7 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
 /// the catalogue.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Maps an object's kind, namespace and name to the object, so that several releases in one namespace share one object.
+/// Objects by kind, namespace and name, so that releases in one namespace share an object.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
 /// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.

@@ -1,4 +1,4 @@
-//! Describes errors in a Secret that describes a Ceph. The messages never quote the Secret's values.
+//! Errors in a Secret that describes a Ceph cluster. Their messages never quote the Secret's values.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum ValueError {
         "is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
     )]
     NotText,
-    /// The value is not a cephx key, because it is not base64.
+    /// The value is not base64, so it is not a cephx key.
     #[error(
         "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
@@ -56,8 +56,8 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
-    /// In a value of Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool
-    /// among the value's pools, from 1.
+    /// In Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool in the
+    /// value, from 1.
     #[error("pool {0} is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user with different keys.
@@ -71,7 +71,7 @@ pub enum ValueError {
         "is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
     )]
     NoGateway,
-    /// The Secret has the key of no service.
+    /// The Secret contains no key of any service.
     #[error("is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }
@@ -90,8 +90,8 @@ impl<'a> SecretData<'a> {
 
     /// Returns the value of a key in the Secret as text; `None` if the Secret does not have the key.
     ///
-    /// The result has no spaces and newlines at its ends: a file that a person stores with `kubectl create secret
-    /// --from-file` ends with a newline.
+    /// Spaces and newlines at both ends are removed, because a file from `kubectl create secret --from-file` usually
+    /// ends with a newline.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, ValueError::NotText))?.trim();

@@ -1,5 +1,5 @@
-//! Builds the objects that osdpl requests from Rook, and reads the settings of the Ceph that Rook runs in the same
-//! Kubernetes cluster.
+//! Builds the objects that osdpl requests from Rook, and reads the settings of the Ceph cluster that Rook runs in the
+//! same Kubernetes cluster.
 //!
 //! Each service has its own Ceph user with minimal rights; only Nova shares Cinder's user. osdpl reads the key of
 //! `client.admin` only if the spec allows it.
@@ -24,14 +24,14 @@ pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 /// The Secret in which Rook stores the name and the key of `client.admin` (`ceph-username`, `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
-/// The settings in `features.storage.ceph` that are about Rook.
+/// The settings for Rook in `features.storage.ceph`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RookSettings {
     /// The namespace of the `CephCluster`.
     pub namespace: String,
     /// Whether osdpl gives the charts the key of `client.admin`, with which they create pools and users themselves.
     pub admin: bool,
-    /// The settings in the spec that apply to one pool only, by the pool's name.
+    /// The settings of single pools in the spec, by the pool's name.
     pools: Map<String, Value>,
 }
 
@@ -47,8 +47,8 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool if Rook runs the Ceph. The feature has settings for the pool under the
-    /// same name.
+    /// Returns the name of the consumer's pool if Rook runs Ceph. The feature's settings of the pool have the same
+    /// name.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -71,8 +71,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets of all consumers' users or, if the charts
-    /// get the key of `client.admin`, only the Secret with this key.
+    /// Returns the names of Rook's Secrets that osdpl may read. If the charts get the key of `client.admin`, this is
+    /// only the Secret with this key; else the Secrets of all consumers' users.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -130,7 +130,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers whose services run in the releases with these catalogue names.
+/// Returns the consumers that run in releases with these catalogue names.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -177,8 +177,8 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether the object `live` in the cluster contains all fields of `wanted`, so that osdpl need not write it. Fields
-/// that Rook or the API server added do not count.
+/// Whether `live`, an object in the cluster, contains all fields of `wanted`, so that osdpl need not write the object.
+/// `live` may have further fields, from Rook or the API server.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

@@ -1,4 +1,4 @@
-//! Builds the settings with which Ceph's object store (RGW) validates Keystone's tokens.
+//! Builds the settings that Ceph's object store (RGW) needs to validate Keystone's tokens.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct Keystone {
 ///
 /// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of the user [`KEYSTONE_USER`], and of the domain that contains both, as in upstream's chart.
-/// Rook requires that user and project have the same domain.
+/// The name of the project of [`KEYSTONE_USER`], and also of the domain of this user and project, as in upstream's
+/// chart. Rook requires that user and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
@@ -44,14 +44,14 @@ impl ObjectStore {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the gateways' address for users if the spec sets it; else `None`, and osdpl takes the address from the
-    /// description of the Ceph.
+    /// Returns the public URL of the gateways from the spec. If `None`, osdpl takes the address from the Secret that
+    /// describes Ceph, or from Rook.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the address at which the gateways reach Keystone if the spec sets it; else `None`, and osdpl derives the
-    /// address from the cloud.
+    /// Returns the URL of Keystone for the gateways from the spec. If `None`, osdpl uses the URL of the cloud's
+    /// Keystone.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -64,8 +64,7 @@ impl ObjectStore {
 
     /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// The Secret contains the keys that Rook reads, and settings for gateways that a person runs outside of the
-    /// cluster.
+    /// Rook reads this Secret. It also contains a setting for gateways that a person runs outside of the cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -79,7 +78,7 @@ impl ObjectStore {
             ("OS_USER_DOMAIN_NAME", PROJECT),
             ("rgw_keystone_accepted_roles", &roles),
         ];
-        // From the key `cabundle` Rook reads the CA with which the gateways verify Keystone's certificate.
+        // Rook reads the CA for Keystone's certificate from the key `cabundle`.
         let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
         let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
         let data: BTreeMap<String, String> = data.collect();
@@ -100,8 +99,8 @@ impl ObjectStore {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // Gateways must accept the account in Swift's URLs, because the URL in Keystone's catalogue contains it.
-            // Public containers also work only with the account in the URL.
+            // Swift's URL in Keystone's catalogue contains the account, so gateways must accept URLs with an account.
+            // Public containers also need the account in the URL.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {

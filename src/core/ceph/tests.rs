@@ -2,8 +2,8 @@ use base64::Engine as _;
 
 use super::*;
 
-/// Returns a cephx key of type `kind` whose header says that the secret has `length` bytes, and that contains `written`
-/// bytes of a secret.
+/// Returns a cephx key of type `kind` with a secret of `written` bytes. According to the key's header, the secret has
+/// `length` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -232,7 +232,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// Reads a Secret in osdpl's documented layout that contains these keys and values besides valid ones.
+/// Reads a valid Secret in osdpl's documented layout, to which these keys and values are added.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
@@ -245,7 +245,7 @@ fn nova_uses_cinders_user_without_its_own_key() {
     let own = with(&[("nova.pool", "vms"), ("nova.key", &aes())]).unwrap();
     assert_eq!((&*own.users[&Consumer::Nova].name, own.has_own_nova()), ("nova", true));
     let keyrings = mounted(&own).into_iter().filter(|description| description.contains("nova-rbd-keyring")).count();
-    assert_eq!(keyrings, 2, "there is a Secret with nova's key in the namespaces of both nova and libvirt");
+    assert_eq!(keyrings, 2, "osdpl writes a Secret with nova's key to the namespaces of both nova and libvirt");
 }
 
 #[test]
@@ -272,13 +272,13 @@ fn variables_have_digests_and_no_keys() {
     assert_eq!(
         moved.each_ref().map(|one| old.contains(one)),
         [false, false, false, true],
-        "new monitors change the digest of all but libvirt, which mounts no ceph.conf"
+        "new monitors change all digests except libvirt's, because libvirt mounts no ceph.conf"
     );
     let rotated = digests(&variables_of(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
     assert_eq!(
         rotated.each_ref().map(|one| old.contains(one)),
         [true, false, false, false],
-        "cinder's new key changes the digest of all but glance, which has its own key"
+        "cinder's new key changes all digests except glance's, because glance has its own key"
     );
 }
 

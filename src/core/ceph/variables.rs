@@ -1,5 +1,5 @@
-//! Builds the variable `ceph`, which expressions of the catalogue read: names of users and pools, and digests of keys,
-//! but never a key.
+//! Builds the variable `ceph`, which expressions of the catalogue read. It contains the names of users and pools, and
+//! digests of keys, but no keys.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +8,11 @@ use osdpl_values::{Values, digest};
 
 /// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
-/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes if an object changes that the
-///   consumer's pods mount.
-/// * `ceph.nova.own` says whether Nova's user is another user than the one for volumes.
-/// * `ceph.libvirt` has `user`, the user for volumes; `secret`, the name of the Secret with the key of this user; and
-///   `digest`, which changes if a key changes that libvirt uses.
+/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes if the settings or the key change
+///   that the consumer's pods mount.
+/// * `ceph.nova.own` is true if Nova's user is not the user for volumes.
+/// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user), and
+///   `digest`, which changes if one of libvirt's keys changes.
 /// * If the charts create pools and users themselves, `ceph.libvirt` does not exist. Instead `ceph.admin.digest`
 ///   exists, and each consumer also has `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {
@@ -38,8 +38,8 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // The digest for libvirt covers only keys, because libvirt reads no ceph.conf: Nova passes the monitors with
-        // each disk.
+        // Libvirt reads no ceph.conf, because Nova passes the addresses of the monitors with each disk. So this digest
+        // covers only keys.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});
@@ -60,15 +60,15 @@ pub fn uses_ceph(expression: &str) -> bool {
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
 }
 
-/// Returns each `<name>` for which an expression contains `ceph.<name>`.
+/// Returns every `<name>` that follows `ceph.` in an expression.
 pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }
 
 impl Consumer {
-    /// Returns the consumer whose settings an expression reads as `ceph.<name>`: Nova if the name is `libvirt`; `None`
-    /// for an unknown name.
+    /// Returns the consumer whose settings an expression reads as `ceph.<name>`; `None` for an unknown name. The
+    /// settings of `libvirt` belong to Nova.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

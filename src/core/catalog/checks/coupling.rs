@@ -14,28 +14,28 @@ const FILE: &str = "values/couplings.yaml";
 /// A setting that must be equal in several charts.
 #[derive(Debug)]
 pub struct EqualSetting {
-    /// What messages call the setting, such as `the Keystone region`.
+    /// The name of the setting in messages, such as `the Keystone region`.
     pub what: String,
     /// The reason why the charts must agree on the setting.
     pub why: String,
-    /// A further step of the remedy besides making the values equal, such as `set spec.region instead`; empty if none.
+    /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `make them equal`.
     pub remedy: String,
-    /// The value that upstream's charts have for the setting by default. If it is `None`, osdpl does not compare paths
-    /// that no layer sets.
+    /// The default of the setting in upstream's charts. If `default` is `None`, osdpl does not compare paths that no
+    /// layer sets.
     pub default: Option<Value>,
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
     pub expected: Option<Expression>,
-    /// The name of the release whose server other releases share, such as `rabbitmq`.
+    /// The name of the release with the shared server, such as `rabbitmq`, for settings of servers and their clients.
     ///
-    /// A release may have a server of its own, such as `rabbitmq-nova` for nova. The values must be equal between a
-    /// server and its clients, but may differ between two servers.
+    /// A service can use a server of its own instead, such as `rabbitmq-nova` for nova. The values of a server and its
+    /// clients must be equal, but two servers may have different values.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,
 }
 
-/// A path at which the values of one release, or of several, contain the setting.
+/// A path at which the values of one or several releases contain the setting.
 #[derive(Debug)]
 pub struct SettingPath {
     /// The name of the release that has the path; if `None`, every release whose chart has the path.

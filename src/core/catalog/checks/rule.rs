@@ -14,14 +14,14 @@ pub(super) const FILE: &str = "values/rules.yaml";
 /// A rule over the final values of releases: osdpl reports `message` if `when` is true.
 #[derive(Debug)]
 pub struct Rule {
-    /// The releases whose values the rule compares. The rule applies only if all of them are part of the cloud.
+    /// The releases whose values the rule compares. The rule applies only if all these releases are part of the cloud.
     pub releases: Vec<String>,
     /// The condition under which osdpl reports the message. If it reads a value that no layer sets, osdpl reports
     /// nothing.
     pub when: Expression,
     /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,
-    /// The path that the finding names, in the values of the first of `releases`.
+    /// The path to which the finding refers, in the values of the first of `releases`.
     pub path: Path,
     /// The text of the finding: the problem and the remedy.
     pub message: String,
@@ -52,8 +52,8 @@ struct Entry {
     message: String,
 }
 
-/// Reads all tables of `values/rules.yaml`. The field `couplings` stays empty, because another file contains this
-/// table.
+/// Reads all tables of `values/rules.yaml`. The field `couplings` of the result is empty, because another file contains
+/// the couplings.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
     let Some(text) = files.get(FILE) else { return CrossChecks::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {

@@ -12,17 +12,17 @@ use osdpl_values::Path;
 pub struct SeparateServers {
     /// The name of the chart that runs the servers. The entry applies to every release of this chart.
     pub chart: String,
-    /// What messages call the servers, such as `database servers`.
+    /// The name of the servers in messages, such as `database servers`.
     pub what: String,
     /// The path of the number of servers in the release's values.
     pub replicas: Path,
-    /// Why an even number of servers is a mistake, as the end of the sentence `an even number of database servers …`.
+    /// The reason why an even number of servers is a mistake. Messages show it after `an even number of database
+    /// servers`.
     pub even: String,
     /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.` and the
     /// last key of `replicas`.
     pub labels: Option<Path>,
-    /// The key of the node label by which the chart selects nodes if the release's values set none; `None` for the
-    /// label of the control plane.
+    /// The key of the node label that the chart selects by default; `None` if this is the label of the control plane.
     pub node: Option<String>,
 }
 

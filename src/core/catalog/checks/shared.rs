@@ -17,8 +17,8 @@ pub struct SharedClaim {
     pub class: Path,
     /// The path of a boolean in the release's values. If it is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
-    /// The condition under which several nodes mount the claim; `None` if they always do. It reads the same variables
-    /// as the condition of a [`super::Rule`].
+    /// The condition under which several nodes mount the claim; `None` if several nodes always mount it. The condition
+    /// reads the same variables as the condition of a [`super::Rule`].
     pub when: Option<Expression>,
 }
 

@@ -10,7 +10,7 @@ pub struct Certificates {
     /// The CEL condition under which the feature requires the Secrets; unset if it always does.
     #[serde(default)]
     pub when: Option<String>,
-    /// The field of the spec that findings about these certificates name.
+    /// The field of the spec to which findings about these certificates refer.
     pub field: String,
     /// The Secrets: a list of maps with `name`, `namespace` and `hosts`, which may contain expressions (`${…}`).
     /// `hosts` are the host names for which clients expect the certificate to be valid. Without `hosts`, osdpl checks
@@ -23,7 +23,7 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// The keys of a Secret's data that osdpl checks. osdpl does not check a key that is `None`.
+/// The keys of a Secret's data that osdpl checks. A field that is `None` is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

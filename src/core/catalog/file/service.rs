@@ -24,7 +24,8 @@ pub struct Service {
     /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// How pods reach the service if it runs outside of the cluster; unset if it can't run there.
+    /// The Kubernetes Service through which pods reach the service if it is external; unset if osdpl does not support
+    /// that.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -46,8 +47,8 @@ pub struct Release {
     /// The name of the chart; unset if the chart has the release's name.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The namespace of the release if the spec sets none. Only releases of charts that are not part of OpenStack set
-    /// it (cert-manager, rook-ceph). If unset, it is the namespace of the OpenStackDeployment.
+    /// The namespace of the release if the spec sets none; if unset, the namespace of the OpenStackDeployment. Only
+    /// charts that are not part of OpenStack, such as cert-manager, have a namespace here.
     #[serde(default)]
     pub namespace: Option<String>,
     /// The CEL condition over the features under which the release is part of the service; unset if it always is.
@@ -57,14 +58,18 @@ pub struct Release {
     /// become part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// The components that the release's own pods wait for, in upstream's init containers. The operator starts helm
-    /// without waiting for these components. The services that provide them become part of the cloud, and start first
-    /// if the operator can't run helm for all releases at once.
+    /// The components that upstream's init containers in the release's pods wait for. The operator does not wait for
+    /// these components before it starts helm.
+    ///
+    /// The services that provide the components become part of the cloud. If the operator can't run helm for all
+    /// releases at once, it starts with these services.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// The components without which the release does not work. The operator may install the release before or after
-    /// these components, because the pods of both sides may wait for each other. The services that provide the
-    /// components become part of the cloud. If the spec disables such a service, osdpl warns.
+    /// The components that the release needs to work. The operator may install the release before or after these
+    /// components, because their pods may wait for each other.
+    ///
+    /// The services that provide the components become part of the cloud. If the spec disables such a service, osdpl
+    /// warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
     /// The components that the release provides: maps `application/component` to the kind of the workload.
@@ -73,8 +78,8 @@ pub struct Release {
     /// The HTTP API of the release, which the operator probes; unset if the release has none.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Components of which more than half of the pods must be ready. The operator does not declare a node ready to be
-    /// drained if fewer pods would remain.
+    /// Components that need more than half of their pods to be ready. The operator declares a node ready to be drained
+    /// only if enough pods on other nodes are ready.
     #[serde(default)]
     pub quorum: Vec<String>,
     /// The `CronJobs` that run tests: maps `application/component` to the location of the results. The status of the
@@ -87,20 +92,22 @@ pub struct Release {
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` that accept values for some nodes only.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides without the chart's own name: `ovs-agent` for
+    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
     /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of Jobs that are not hooks. The operator deletes them before an upgrade, because a Job is immutable.
+    /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
+    /// not allow changes to a Job.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
-    /// The `ConfigMap`, in the release's namespace, in which a Job of the release records what it created.
+    /// The name of the `ConfigMap` in the release's namespace in which a Job of the release records its results, such
+    /// as the UUIDs of objects that it created.
     ///
-    /// Expressions read each key of its data as the text `facts.<release>.<key>`, once the Job has recorded the key.
+    /// After the Job has recorded a key, expressions read its value as `facts.<release>.<key>`, a string.
     #[serde(default)]
     pub facts: Option<String>,
-    /// Secrets that helm leaves behind on uninstall, because upstream's charts create them in hooks with
-    /// `resource-policy: keep`. Only the deletion policy `Purge` removes them.
+    /// Secrets that `helm uninstall` does not delete, because upstream's charts create them in hooks with
+    /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
     /// The CEL expression for a digest of the settings that running instances depend on; unset if there are no such
@@ -128,11 +135,11 @@ pub struct Release {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
-    /// The component whose pods run on the hypervisors: `application/component`.
+    /// The component with a pod on each hypervisor: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The name of the `CronJob` that registers new hosts in Nova. The operator runs it at once when a new node has
-    /// joined the cluster.
+    /// The name of the `CronJob` that registers new hosts in Nova. When a new node has joined the cluster, the operator
+    /// runs a Job of this `CronJob` at once.
     pub discovered_by: String,
 }
 
@@ -219,8 +226,8 @@ pub struct DaemonSet {
     /// The CEL condition under which the chart creates the `DaemonSet`; unset if the chart always creates it.
     #[serde(default)]
     pub when: Option<String>,
-    /// Paths whose values must be equal on all nodes, because they end up in objects that all nodes share (scripts, pod
-    /// templates).
+    /// Paths whose values must be equal on all nodes, because the chart writes these values to objects that all nodes
+    /// share (scripts, pod templates).
     #[serde(default)]
     pub shared: Vec<String>,
 }
@@ -232,12 +239,12 @@ pub struct DaemonSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The form `conf.overrides.<chart>_<daemonset>.{labels,hosts}`, for values below `conf` only. If several entries
-    /// match a node by label, the node gets the values of the last one. An entry by the node's name overrides all
-    /// entries by label.
+    /// The form `conf.overrides.<chart>_<daemonset>.{labels,hosts}`. Entries can contain only values below `conf`. If
+    /// several entries match a node by label, the last entry applies. An entry for the node's name overrides all
+    /// entries for labels.
     Conf,
-    /// The form `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`, for any value. On a node that matches
-    /// two entries, no pod of the `DaemonSet` runs at all.
+    /// The form `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`. Entries can contain any values. If two
+    /// entries match a node, no pod of the `DaemonSet` runs on this node.
     Root,
 }
 
@@ -254,8 +261,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// How a person replaces the credential if an upgrade alone does not replace it, or why the credential must never
-    /// change; empty if an upgrade is sufficient.
+    /// The steps with which a person replaces the credential, or the reason why it must never change; empty if an
+    /// upgrade replaces it.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if the service is external.
@@ -271,8 +278,8 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Random letters and digits. Other characters would be escaped in URIs, which upstream's scripts do not expect
-    /// when they split URIs.
+    /// Random letters and digits. In URIs, other characters would be escaped, and upstream's scripts can't parse
+    /// escaped URIs.
     #[default]
     Password,
     /// Random hexadecimal digits.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The word that a key tree has for a key that the chart's templates read and that has no default in `values.yaml`.
+/// The word in a key tree for a key that the chart's templates read, but that has no default in `values.yaml`.
 pub const READ_MARKER: &str = "read";
 
 /// The key that a key tree adds to a map if the chart's templates may read any key of the map.
@@ -27,8 +27,7 @@ pub enum KeyType {
     Null,
 }
 
-/// The character that a key tree puts before a default that is a short string, to distinguish it from the name of a
-/// type.
+/// The character before a short string in a key tree. It distinguishes the string from the name of a type.
 pub const TEXT_PREFIX: char = '=';
 
 /// The maximum length, in characters, of a default that a key tree stores.

@@ -56,10 +56,10 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
     }
 }
 
-/// Returns the description that `schema` contains for a field.
+/// Returns the description of a field in `schema`.
 ///
-/// `explained` is the path of the field in the notation of `kubectl explain`, and `above` the path of `schema`, with
-/// which `explained` begins.
+/// `explained` is the path of the field in the notation of `kubectl explain`. It begins with `above`, the path of
+/// `schema`.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
     // `explained` contains no indexes of lists and no keys of maps. So after a list or map, go on to its items or
@@ -95,7 +95,7 @@ fn missing(schema: &Value, described: Option<&str>) -> String {
     format!("set it to {kind}{}", example(schema, described))
 }
 
-/// Returns the first sentence of a field's description as a suffix of the remedy, such as `: The name of a Secret`.
+/// Returns the first sentence of a field's description, to append it to the remedy: `: The name of a Secret`.
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
     let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
@@ -126,7 +126,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a bound of a schema without decimals, because schemas of Rust types contain `1.0` for 1.
+/// Formats a limit in a schema. Schemas of Rust types contain `1.0` for 1, so the decimals are removed.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }

@@ -70,7 +70,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts the value that the user probably intended, so that the remedy can suggest it.
+/// Whether the schema accepts a value that the user probably intended. Only then does the remedy suggest this value.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
@@ -83,7 +83,7 @@ fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     (text.len() <= SHOWN && osdpl_values::expr::matches(&text, pattern)).then_some(text)
 }
 
-/// Returns the boolean that a word such as `yes` or `off` means; `None` for any other word.
+/// Parses a word such as `yes` or `off` as a boolean; `None` for any other word.
 pub fn parse_boolean_word(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),
@@ -92,7 +92,7 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string is a short name of letters, digits, `-`, `_` and `.`, so that the remedy can repeat it.
+/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. Only then does the remedy repeat the string.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

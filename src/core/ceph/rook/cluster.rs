@@ -9,8 +9,8 @@ use super::super::{NotReady, is_uuid};
 pub struct Cluster {
     /// The namespace and name of the `CephCluster`: `namespace/name`.
     pub path: String,
-    /// The value of `status.phase`: `Ready`, or `Connected` for a Ceph that Rook does not run; empty before Rook's
-    /// first reconcile.
+    /// The value of `status.phase`: `Ready`, or `Connected` for an external Ceph cluster; empty before Rook's first
+    /// reconcile.
     pub phase: String,
     /// The value of `status.message`, which says what Rook is doing.
     pub message: String,
@@ -36,9 +36,9 @@ impl Cluster {
         }
     }
 
-    /// Returns the problem that the status of the `CephCluster` shows; `None` if it shows no problem.
+    /// Returns the problem in the status of the `CephCluster`; `None` if there is no problem.
     ///
-    /// Settings that osdpl can read from Rook are valid even if there is a problem.
+    /// Despite a problem, the settings that osdpl reads from Rook are valid.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {

@@ -46,8 +46,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names one object, and its only key and value; with `None`
-/// instead of key and value, the object does not exist.
+/// Reads the settings from example objects of Rook. `change` names an object and replaces its data with one key and
+/// value, or removes the object if these are `None`.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -131,7 +131,7 @@ fn reads_the_admin_key_only_on_request() {
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
     assert!(
         !values.contains_key("libvirt"),
-        "the variable has no entry for libvirt if the charts create the users, because osdpl does not know the key"
+        "the variable has no entry `libvirt` if the charts create the users, because osdpl does not know their keys"
     );
     assert_ne!(
         values["admin"]["digest"], glance["digest"],
@@ -165,7 +165,7 @@ fn recognizes_another_ceph_by_its_fsid() {
     assert_eq!(
         message("fsid = a\n", ""),
         None,
-        "osdpl reports no other Ceph if the existing ceph.conf, such as one from Mirantis' layout, has no fsid"
+        "osdpl reports no error if the existing ceph.conf has no fsid, as with Mirantis' layout"
     );
     let message = message("fsid = b\n", "fsid = a\n").unwrap();
     assert!(
