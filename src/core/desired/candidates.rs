@@ -162,7 +162,7 @@ checks:
         let feature = messages(json!({"features": {"paint": {"name": "blue"}}}));
         assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
         let other = messages(json!({"features": {"paint": {"nonsense": 1}}}));
-        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature accepts it: {}", other[0]);
+        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no known feature accepts the value of paint: {}", other[0]);
     }
 
     #[test]
@@ -175,7 +175,7 @@ checks:
         assert_eq!(
             few[MOST - 1..],
             [DEEP, OLD, LACKS],
-            "osdpl reports the checks that fail for every candidate, because there are not too many candidates"
+            "with at most {MOST} candidates, osdpl reports the checks that fail for all of them"
         );
         let many = messages(paints(MOST));
         assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");

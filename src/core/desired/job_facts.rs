@@ -1,7 +1,7 @@
 //! Job facts: results that Jobs of releases store in ConfigMaps, and that CEL expressions of the catalogue use.
 //!
-//! A new fact changes the digest of a release's inputs, but not the digest of the catalogue's part in them. So the
-//! upgrade that follows needs no approval.
+//! A new fact changes the digest of a release's inputs, but not the digest of the catalogue's part in these inputs. So
+//! osdpl upgrades the release without approval.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns a release whose facts `expression` uses although osdpl can't read them, with the reason.
+/// Returns a release whose facts `expression` uses but osdpl can't read, with the reason.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{ChartInfo, Desired, DesiredRelease, Provider};
 use osdpl_values::{self as values, Values};
 
-/// Counts the Jobs that a release's chart renders, by OpenStack-Helm's own switches (`manifests.job_*`).
+/// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
 /// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs is the best estimate of how long
 /// a release takes, unless osdpl renders the chart.

@@ -26,9 +26,9 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers, low to high, of each release of which all layers are available.
+    /// The layers, low to high, of each release that misses no layer.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release of which at least one layer is missing.
+    /// The available layers of each release that misses a layer.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.
@@ -79,7 +79,7 @@ fn resolve_all(
     result
 }
 
-/// The merged layers of a release, and why they may be incomplete.
+/// The result of merging the layers of a release.
 struct Merged {
     /// The layers of the release; may be empty if the caller did not ask for layers.
     layers: Vec<Layer>,
@@ -111,10 +111,10 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that osdpl does not check the keys of the release's values, because it does not know which keys
-    /// `version` of the chart has.
+    /// Returns a note that osdpl does not check the keys of the release's values.
     ///
-    /// `version` is the chart version that the user chose instead of the locked one.
+    /// `version` is the chart version that the user chose instead of the locked version. osdpl does not know the keys
+    /// of a chosen version.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;

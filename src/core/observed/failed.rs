@@ -27,10 +27,10 @@ pub struct Failed {
 /// condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Perhaps nothing must change: a hook failed, or the API server did not respond. So osdpl retries soon.
+    /// Perhaps no change is needed: a hook failed, or the API server did not respond. So osdpl retries soon.
     Time,
-    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports that the
-    /// person did it, so osdpl retries, but with long delays.
+    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
+    /// so osdpl retries with long delays.
     Manual,
     /// The inputs must change: helm cannot render the chart with the present inputs.
     Inputs,
