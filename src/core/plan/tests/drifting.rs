@@ -1,4 +1,4 @@
-//! Tests of what osdpl does about drift.
+//! Tests of how osdpl reports and repairs drift.
 
 use k8s_openapi::jiff::SignedDuration;
 
