@@ -15,10 +15,10 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// The version of the flags that osdpl passes to helm, which is part of the digests of a release.
+/// The version of the flags that osdpl passes to helm. The digests of each release include this version.
 ///
-/// Increase it when a new version of osdpl passes other flags: the catalogue's digest of each release then changes, so
-/// the release's upgrade waits for approval.
+/// Increase the version when osdpl passes other flags to helm. The catalogue's digest of each release then changes, so
+/// the upgrade of each release waits for approval.
 const EPOCH: &str = "1";
 
 /// The desired state of a cloud, with the layers from which its values were merged.
@@ -212,7 +212,7 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns why osdpl can't run helm for a release: all its missing inputs in one message.
+/// Returns one reason why osdpl can't run helm for a release. Its message lists all missing inputs.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
@@ -239,8 +239,8 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// Returns the variables for the CEL expressions of one release. They are the shared variables and `release`;
-/// `spec.storageClass` is the storage class that the release's existing claims have.
+/// Returns the variables for the CEL expressions of one release. The result contains the shared variables and
+/// `release`. If all existing claims of the release have the same storage class, `spec.storageClass` is this class.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);

@@ -83,7 +83,7 @@ pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     values.chain(operators).next()
 }
 
-/// Returns why a label key is invalid; `None` if it is valid: a name, optionally with a DNS name and a slash in front
+/// Returns why a label key is invalid; `None` if it is valid. A valid key is a name, or a DNS name, a slash and a name
 /// (`k8s.io/apimachinery/pkg/util/validation`).
 pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));

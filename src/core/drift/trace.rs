@@ -33,8 +33,8 @@ pub struct Entry {
 pub struct ToleratedChanges {
     /// The names of the writers, as in `managedFields`, whose changes osdpl tolerates.
     pub managers: BTreeSet<String>,
-    /// The paths of the fields, as in `values/drift.yaml`, whose changes osdpl tolerates; changes of fields below these
-    /// fields are also tolerated.
+    /// The paths of the fields whose changes osdpl tolerates, as in `values/drift.yaml`. osdpl also tolerates changes
+    /// of fields below these fields.
     pub fields: BTreeSet<String>,
 }
 

@@ -35,8 +35,8 @@ pub struct Target {
     /// Whether Keystone's service catalogue must contain the API: true as soon as helm has deployed the release,
     /// because the Jobs that register the API have then completed.
     pub registered: bool,
-    /// The credentials with which osdpl gets a token from Keystone; `None` for all APIs but Keystone's, and before helm
-    /// has deployed Keystone's release.
+    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, or if helm has
+    /// not deployed Keystone's release yet.
     pub login: Option<Login>,
     /// The generation and the number of ready pods of each workload of the API. If one of these numbers changes, osdpl
     /// probes the API again.

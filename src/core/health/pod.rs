@@ -90,7 +90,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The kinds of the objects, workloads and Jobs, that osdpl recognizes as owners of pods.
+/// The kinds of pod owners that osdpl recognizes: workloads and Jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
     /// A Deployment (`apps/v1`), which owns the pod through a `ReplicaSet`.

@@ -78,7 +78,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release whose newest revision someone else made on top of a revision of osdpl.
+    /// Returns the step of a release whose newest revision someone else made after a revision of osdpl.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::selects(&self.policy.repair, name) {

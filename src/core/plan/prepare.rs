@@ -12,7 +12,7 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// Returns the step that upgrades or installs a release, or the wait that prevents it.
+    /// Returns the step that upgrades or installs a release, or a wait if osdpl must wait first.
     ///
     /// `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(

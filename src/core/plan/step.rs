@@ -154,7 +154,7 @@ pub enum Wait {
     ReleaseRecord,
     /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
-    /// A person must decide about the newest revision, which someone else made on top of a revision of osdpl.
+    /// A person must decide about the newest revision, which someone else made after a revision of osdpl.
     Foreign {
         /// The revision that someone else made.
         revision: i64,
@@ -274,8 +274,8 @@ impl Context<'_> {
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // While the cloud is being deleted, osdpl stops an upgrade even if its hook makes progress, because the release
-        // will be uninstalled anyway.
+        // While the cloud is being deleted, osdpl stops an upgrade even if its hook makes progress, because nobody
+        // needs the result of the upgrade any more.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
         // osdpl stops an uninstall that runs hooks if the uninstall must now skip hooks, because a person requested
@@ -298,7 +298,8 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for, with the hook's problem, and whether the hook cannot succeed.
+    /// Returns the hook that helm waits for, with the hook's problem. The second value is true if the hook cannot
+    /// succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
