@@ -77,8 +77,8 @@ pub enum Reason {
     /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
     /// instances.
     Instances(String),
-    /// The upgrade changes how `DaemonSets` are split by node. Contains the components whose pods restart, each with
-    /// the number of its nodes.
+    /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
+    /// pods restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
     /// The last attempt to upgrade the release failed. Contains the number of failures in a row.
     Retry(u32),

@@ -110,7 +110,7 @@ fn requeues_for_expiring_locks_only() {
     assert_eq!(
         locked(2, Liveness::Us),
         Some(until),
-        "the plan names the time when the lock expires, because no watch reports it"
+        "the plan contains the time when the lock expires, because no watch reports this time"
     );
     assert_eq!(locked(3, Liveness::Alive), None);
 }

@@ -24,7 +24,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders the entries for one `DaemonSet` as its chart expects them at [`values_path`].
+/// Renders the entries for one `DaemonSet` as the value that its chart expects at [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),

@@ -1,7 +1,8 @@
 //! Determines how the values of a release split its `DaemonSets` by node.
 //!
-//! If the split changes, the chart gives the `DaemonSets` other names or node selectors, so Kubernetes recreates all
-//! their pods.
+//! If a component has different values on some nodes, the chart splits the component's `DaemonSet` into several, each
+//! for some of the nodes. If the split changes, the chart gives the `DaemonSets` other names or node selectors, so
+//! Kubernetes recreates all their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Tests of upgrades that change how `DaemonSets` are split by node, which restarts their pods.
+//! Tests of upgrades that divide the nodes differently among `DaemonSets`, which restarts pods.
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
