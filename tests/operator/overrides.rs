@@ -12,7 +12,8 @@ use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
 /// The beginning of nova's message while the operator waits for approval of the overrides.
-const RESTARTS: &str = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
+const RESTARTS: &str =
+    "values for some nodes change how its DaemonSets are split by node, which restarts nova/compute on 3 nodes";
 
 /// Returns the name, without the digest at the end, and the number of nodes of each DaemonSet of a component.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {

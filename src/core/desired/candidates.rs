@@ -1,9 +1,9 @@
 //! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
-//! With `presets: [cmpute]` the user means a known preset, but osdpl can't be sure which one. A check that this preset
-//! would satisfy must not fail. So `select` evaluates one candidate for every name that the user may mean, and reports
-//! only the findings that all candidates share. With more than [`MOST`] candidates it reports only the unknown names
-//! and the problems of single fields.
+//! With `presets: [cmpute]` the user means a known preset, but osdpl can't be sure which one, and must not report a
+//! failed check that this preset would satisfy. So `select` evaluates one candidate for every name that the user may
+//! mean, and reports only the findings that all candidates share. If there are more than [`MOST`] candidates, `select`
+//! reports only the unknown names and the problems of single fields.
 
 use serde_json::Value;
 
@@ -63,8 +63,11 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     Some(candidate)
 }
 
-/// Returns one candidate for each pair of an unknown feature in the spec and a known feature that the spec does not use
-/// and whose schema accepts the value.
+/// Returns one candidate for each pair of an unknown feature in the spec and a known feature that the user may have
+/// meant.
+///
+/// The user may have meant a known feature if the spec does not use this feature, and if its schema accepts the value
+/// in the spec.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
@@ -162,7 +165,7 @@ checks:
         let feature = messages(json!({"features": {"paint": {"name": "blue"}}}));
         assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
         let other = messages(json!({"features": {"paint": {"nonsense": 1}}}));
-        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature accepts it: {}", other[0]);
+        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no known feature accepts the value of paint: {}", other[0]);
     }
 
     #[test]
@@ -175,7 +178,7 @@ checks:
         assert_eq!(
             few[MOST - 1..],
             [DEEP, OLD, LACKS],
-            "osdpl reports the checks that fail for every candidate, because there are not too many candidates"
+            "with at most {MOST} candidates, osdpl reports the checks that fail for all of them"
         );
         let many = messages(paints(MOST));
         assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");

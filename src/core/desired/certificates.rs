@@ -11,7 +11,7 @@ use osdpl_values::expr::Scope;
 /// A Secret with a certificate, and the host names for which the certificate must be valid.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
-    /// The field of the spec because of which the cloud needs the certificate.
+    /// The field of the spec that makes the certificate necessary.
     pub field: String,
     /// The namespace of the Secret with the certificate.
     pub namespace: String,
@@ -21,11 +21,11 @@ pub struct Certificate {
     pub hosts: Vec<String>,
     /// The keys of the Secret that contain the certificate, its private key and the CA certificates.
     pub keys: CertificateKeys,
-    /// Whether the user must create the Secret, so that osdpl reports a missing one.
+    /// Whether the user must create the Secret. If so, osdpl reports a missing Secret.
     pub user_provided: bool,
 }
 
-/// One item of the list to which the catalogue's expression evaluates: a Secret with a certificate.
+/// A Secret with a certificate, as an item of the list that the catalogue's expression returns.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretEntry {
@@ -35,10 +35,10 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates that the features need. Adds an error for each list of certificates in the catalogue that
-/// osdpl can't evaluate.
+/// Returns the certificates that the features need. Adds an error if osdpl can't evaluate a feature's list of
+/// certificates.
 ///
-/// `scope` has no credentials.
+/// `scope` contains no credentials.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {

@@ -1,4 +1,7 @@
-//! The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these releases.
+//! Collects the storage classes of existing volume claims.
+//!
+//! If all claims of a release have the same class, the release keeps this class even if `spec.storageClass` names
+//! another one.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +15,8 @@ use osdpl_values::leaves;
 /// so its class does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// Returns the storage classes of the bound volume claims in `claims`, by the release of `releases` that owns the
-/// claim.
+/// Groups the bound volume claims in `claims` by release and storage class. Leaves out claims that belong to none of
+/// `releases`.
 pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, ReleaseKey>) -> ClaimClasses {
     let mut found = ClaimClasses::new();
     for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
@@ -48,8 +51,8 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // Do not warn about a class that the user sets in the release's own values: it does not come from
-        // `spec.storageClass`.
+        // Do not warn about a class that the user sets in the values of the release, because such a class does not come
+        // from `spec.storageClass`.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();
@@ -73,10 +76,10 @@ pub(super) fn finding(
     })
 }
 
-/// Returns the part of the warning that lists the claims of a release by storage class, because their classes differ.
+/// Returns the part of the warning about a release whose claims have different storage classes.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
-    format!("the claims of {name} keep the classes that they have: {}", each.join(", "))
+    format!("the claims of {name} keep their classes: {}", each.join(", "))
 }
 
 #[cfg(test)]
@@ -104,7 +107,7 @@ mod tests {
         assert_eq!(kept(&found, "mariadb").map(String::as_str), Some("slow"));
         let found = collect_claim_classes(&[bound("a", "slow"), bound("b", "fast"), bound("c", "slow")], &releases);
         assert_eq!(kept(&found, "mariadb"), None);
-        let message = "the claims of mariadb keep the classes that they have: fast (b), slow (a, c)";
+        let message = "the claims of mariadb keep their classes: fast (b), slow (a, c)";
         assert_eq!(several("mariadb", &found["mariadb"]), message);
     }
 }

@@ -1,6 +1,6 @@
-//! Merges the features of a cloud: the catalogue's defaults, overridden by the presets, overridden by the spec.
+//! Merges the features of a cloud: the presets override the catalogue's defaults, and the spec overrides the presets.
 //!
-//! osdpl checks what the spec sets for a feature against the feature's schema.
+//! osdpl checks the spec's settings of each feature against the feature's schema.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,9 @@ use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use osdpl_values::{Values, merge};
 
-/// Merges the settings of all features. If a field of the spec violates the schema of a feature, adds an error and
-/// ignores what the spec sets for this feature.
+/// Merges the settings of all features.
+///
+/// If the spec's settings of a feature violate the feature's schema, adds errors and ignores these settings.
 pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
@@ -33,7 +34,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
 
 /// Returns the fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
 ///
-/// If the settings of a feature in the spec violate its schema, they are ignored.
+/// Ignores the spec's settings of a feature if they violate the feature's schema.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
     catalog.secret_references(&merge_features(spec, catalog, &mut Vec::new()))
 }
@@ -42,7 +43,7 @@ fn refused(field: &str, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
-/// Validates what the spec sets for a feature against the feature's schema, and adds the errors to the findings.
+/// Validates the spec's settings of a feature against the feature's schema, and adds the errors to the findings.
 fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
     let faults = validate(schema, value, field, Nulls::Kept);
     let has_pattern_fault = |field: &str| {
@@ -58,9 +59,10 @@ fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut V
     }));
 }
 
-/// The text between the value and the pattern in the message about a value that does not match its pattern.
+/// The text before the pattern in the message about a value that does not match its pattern.
 ///
-/// osdpl does not redact what follows this text: a pattern is no secret, even if it looks like a URL with a password.
+/// osdpl does not redact the pattern after this text: a pattern is no secret, even if it looks like a URL with a
+/// password.
 const PATTERN: &str = " does not match ";
 
 /// Redacts passwords of URLs in a message about an invalid value, and adds to such a message that the value must

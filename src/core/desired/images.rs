@@ -89,10 +89,11 @@ fn is_image(text: &str) -> bool {
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. It returns no warnings as
-/// long as the images of any release are unknown.
+/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. Returns no warnings while the
+/// images of any release are unknown.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // As long as a chart is not available, its images are unknown, and it may use an image that no other release uses.
+    // While a chart is not available, its images are unknown. The chart may use an image that no other chart uses, so
+    // do not warn yet.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -114,7 +115,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and the upstream registry instead of the mirror's, or take it out",
+                "pins nothing: no release has the image {image}{}; write the name as in the chart, with the tag and the upstream registry instead of the mirror, or take it out",
                 near(image)
             ),
         )

@@ -1,8 +1,8 @@
 //! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
-//! helm can't move a release: under another name or namespace it would install a second release with empty databases,
-//! and osdpl would take the first release for one that is no longer desired. The API server can't refuse such a change
-//! of the spec, because it does not know what is installed. So osdpl refuses the change for this release only, and
+//! helm can't move a release. Under another name or namespace, helm would install a second release with empty
+//! databases, and osdpl would no longer consider the first release desired. The API server can't refuse such a change
+//! of the spec, because it does not know the installed releases. So osdpl refuses the change for this release only, and
 //! reconciles the other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
@@ -13,20 +13,19 @@ use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 use crate::release::Status;
 
-/// The changes of names and namespaces of installed releases that a spec requests and osdpl refuses.
+/// The changes of release names and namespaces in a spec that osdpl refuses.
 #[derive(Debug)]
 pub struct RejectedMoves {
-    /// The spec, but with the names and namespaces under which the refused releases are installed.
+    /// The spec without the refused changes: the releases have the names and namespaces under which they are installed.
     pub spec: OpenStackDeploymentSpec,
-    /// The releases of which osdpl refuses the change, by catalogue name, each with the reason.
+    /// The releases whose change osdpl refuses, by catalogue name, each with the reason.
     pub refused: BTreeMap<String, Blocked>,
 }
 
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// The name comes from the first of these sources that has one: osdpl's label on the record; the chart, if only one
-/// release in the catalogue has it; the names that the spec gives to helm releases (`names`); the name of the helm
-/// release.
+/// osdpl tries these sources in this order: its label on the record; the chart, if only one release in the catalogue
+/// has this chart; the catalogue name in `names`; the helm release's own name.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -42,8 +41,10 @@ pub fn identify_release(
     label.or(only).or_else(|| names.get(key)).or(Some(&key.name).filter(known)).cloned()
 }
 
-/// Returns the releases that a spec renames or moves although they are installed, or to which it gives the name of
-/// another installed release; `None` if there are none.
+/// Returns the changes of names and namespaces that osdpl refuses; `None` if there are none.
+///
+/// osdpl refuses to rename or move an installed release, and to install a release under the name of another installed
+/// release.
 pub fn reject_moves(
     selection: &Selection,
     spec: &OpenStackDeploymentSpec,
@@ -117,7 +118,7 @@ mod tests {
         Catalog::load(&crate::testing::files(&[])).unwrap()
     }
 
-    /// Returns an installed release of the chart `chart`, made by osdpl. `label` is its catalogue name in the record.
+    /// Returns a release of the chart `chart` that osdpl installed. `label` is the catalogue name on its record.
     fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
         ObservedRelease {
             status: Status::Deployed,

@@ -1,7 +1,7 @@
 //! Job facts: results that Jobs of releases store in ConfigMaps, and that CEL expressions of the catalogue use.
 //!
-//! A new fact changes the digest of a release's inputs, but not the digest of the catalogue's part in them. So the
-//! upgrade that follows needs no approval.
+//! A new fact changes the digest of a release's inputs, but not the digest of the catalogue's part in these inputs. So
+//! osdpl upgrades the release without approval.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 
 /// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
-/// A release whose Job has not stored facts yet has an empty map. A release whose facts osdpl can't read is left out,
-/// because with an empty map the values that depend on the facts would silently change back.
+/// A release whose Job has not stored facts yet has an empty map. The variable does not contain a release whose facts
+/// osdpl can't read: with an empty map, the values that depend on the facts would silently change back.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
@@ -41,7 +41,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns a release whose facts `expression` uses although osdpl can't read them, with the reason.
+/// Returns a release whose facts `expression` uses but osdpl can't read, with the reason.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

@@ -128,8 +128,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the location of a catalogue file for messages; for a file that a user added, this is the ConfigMap and
-    /// key.
+    /// Returns the location of a catalogue file for messages. The location of a file that a user added is its ConfigMap
+    /// and key.
     fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
@@ -143,8 +143,8 @@ impl<'a> Source<'a> {
 
     /// Returns the finding about an expression that failed.
     ///
-    /// If the reason is a Secret, a credential, a job fact or Ceph that is not available, the finding says so instead
-    /// of repeating the error of the expression.
+    /// If a Secret, a credential, a job fact or Ceph is not available, the finding contains this reason instead of the
+    /// expression's error.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{ChartInfo, Desired, DesiredRelease, Provider};
 use osdpl_values::{self as values, Values};
 
-/// Counts the Jobs that a release's chart renders, by OpenStack-Helm's own switches (`manifests.job_*`).
+/// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
 /// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs is the best estimate of how long
 /// a release takes, unless osdpl renders the chart.
@@ -35,9 +35,9 @@ impl Desired {
 
     /// Returns for each release an estimate of the time that the release and its longest chain of dependents take.
     ///
-    /// Each release in a chain adds the number of its Jobs, and one for helm. If only the pods of a dependent wait for
-    /// the release ([`DesiredRelease::waits_for`]), the dependent adds just one, because its Jobs run at the same time
-    /// as the Jobs of the release.
+    /// Each release in a chain counts as the number of its Jobs, plus one for helm. If only the pods of a dependent
+    /// wait for the release ([`DesiredRelease::waits_for`]), the dependent counts as one, because its Jobs run at the
+    /// same time as the Jobs of the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the strings in features that osdpl takes for passwords because of their key or their form, such as a URL
+/// Returns the strings in features that osdpl considers passwords because of their key or their form, such as a URL
 /// with a password.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
@@ -16,7 +16,7 @@ pub(super) fn find_passwords(features: &Values) -> Vec<String> {
 }
 
 /// Returns the paths of a layer at which the value contains one of the passwords. If the password is in an item of a
-/// list, it returns the path of the list.
+/// list, the result contains the path of the list.
 pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     if passwords.is_empty() {
         return Vec::new();
@@ -46,14 +46,16 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key contains a word such as `secret` although its value is no password: the key is `secret` or ends in
-/// `Secret` and names a Secret, or it is a policy rule, which contains a colon (`secrets:post`).
+/// Whether the value of a key is no password although the key may contain a word such as `secret`.
+///
+/// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
+/// rule (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
 /// The minimum length in bytes of a password that osdpl also searches within longer strings, such as URLs. A shorter
-/// password may be part of another word, so osdpl redacts only a string that equals it.
+/// password may be part of another word, so osdpl redacts only strings that equal the password.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

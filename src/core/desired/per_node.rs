@@ -1,10 +1,10 @@
 //! Builds the last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that the release's
 //! chart understands.
 //!
-//! osdpl merges entries for the same nodes in the order of the spec; later ones override earlier ones. If entries for
-//! different sets of nodes select the same node, the result depends on the form that the chart understands
-//! ([`crate::catalog::Form`]). With `conf` the node gets the values of only one entry: of the entry that names the
-//! node, or else of the last entry that selects it by label. With `root` the chart runs no pod on that node.
+//! osdpl merges entries for the same nodes in the order of the spec; later entries override earlier ones. If entries
+//! for different sets of nodes select the same node, the result depends on the chart's form ([`crate::catalog::Form`]).
+//! With `conf`, the node gets the values of only one entry: of the entry that names the node, or else of the last entry
+//! that selects the node by label. With `root`, the chart runs no pod on the node.
 
 mod check;
 mod forms;
@@ -31,7 +31,7 @@ pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry of `spec.nodes.overrides` for one `DaemonSet`.
 struct EntryValues<'a> {
-    /// The field of the spec that contains the values. Findings name it.
+    /// The field of the spec that contains the values, for findings.
     field: String,
     target: NodeTarget,
     values: &'a Values,
@@ -108,8 +108,8 @@ fn refused(field: String, message: String) -> Finding {
 
 /// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
 ///
-/// If the entry names no `DaemonSet`, it applies to the release's only one. If the release has several, the function
-/// adds an error and returns `None`.
+/// If the entry names no `DaemonSet`, the entry applies to the only `DaemonSet` of the release. If the release has
+/// several, the function adds an error and returns `None`.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -128,8 +128,10 @@ fn select_daemonsets<'a>(
     if all.len() < 2 {
         return Some(all);
     }
-    let message =
-        format!("names no DaemonSet; name those that get the values ({}): their pods then restart", all.join(", "));
+    let message = format!(
+        "names no DaemonSet; name each DaemonSet that gets the values ({}): its pods then restart",
+        all.join(", ")
+    );
     findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }

@@ -15,10 +15,10 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// The version of the flags that osdpl passes to helm, which is part of the digests of a release.
+/// The version of the flags that osdpl passes to helm. The digests of each release include this version.
 ///
-/// Increase it when a new version of osdpl passes other flags: the catalogue's digest of each release then changes, so
-/// the release's upgrade waits for approval.
+/// Increase the version when osdpl passes other flags to helm. The catalogue's digest of each release then changes, so
+/// the upgrade of each release waits for approval.
 const EPOCH: &str = "1";
 
 /// The desired state of a cloud, with the layers from which its values were merged.
@@ -26,9 +26,9 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers, low to high, of each release of which all layers are available.
+    /// The layers, low to high, of each release that misses no layer.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release of which at least one layer is missing.
+    /// The available layers of each release that misses a layer.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.
@@ -79,7 +79,7 @@ fn resolve_all(
     result
 }
 
-/// The merged layers of a release, and why they may be incomplete.
+/// The result of merging the layers of a release.
 struct Merged {
     /// The layers of the release; may be empty if the caller did not ask for layers.
     layers: Vec<Layer>,
@@ -111,10 +111,10 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that osdpl does not check the keys of the release's values, because it does not know which keys
-    /// `version` of the chart has.
+    /// Returns a note that osdpl does not check the keys of the release's values.
     ///
-    /// `version` is the chart version that the user chose instead of the locked one.
+    /// `version` is the chart version that the user chose instead of the locked version. osdpl does not know the keys
+    /// of a chosen version.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
@@ -212,7 +212,7 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns why osdpl can't run helm for a release: all its missing inputs in one message.
+/// Returns one reason why osdpl can't run helm for a release. Its message lists all missing inputs.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
@@ -239,8 +239,8 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// Returns the variables for the CEL expressions of one release. They are the shared variables and `release`;
-/// `spec.storageClass` is the storage class that the release's existing claims have.
+/// Returns the variables for the CEL expressions of one release. The result contains the shared variables and
+/// `release`. If all existing claims of the release have the same storage class, `spec.storageClass` is this class.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);

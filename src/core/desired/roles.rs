@@ -24,7 +24,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
             let hint = did_you_mean(name, catalog.roles.keys().map(String::as_str));
             let known = catalog.roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let message =
-                format!("there is no role {name:?}{hint}; there are {known}, and a role of your own needs `labels`");
+                format!("there is no role {name:?}{hint}; there are {known}; a role with another name needs `labels`");
             refuse(field, message);
             continue;
         }
@@ -44,7 +44,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         // lose the role.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
-                "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
+                "selects by {key}, which the role itself sets, so that no node could ever lose the role; select by another label, or by `names`"
             );
             refuse(format!("{field}.selector"), message);
         }
@@ -73,15 +73,17 @@ pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
         let takes = matches!(required.operator, NodeOperator::In | NodeOperator::NotIn);
         let (key, operator) = (&required.key, required.operator);
         match (takes, required.values.is_empty()) {
-            (true, true) => Some(format!("{operator:?} of {key} needs `values`; name at least one")),
-            (false, false) => Some(format!("{operator:?} of {key} takes no `values`; leave them out, or use In")),
+            (true, true) => Some(format!("the operator {operator:?} of key {key} needs `values`; name at least one")),
+            (false, false) => {
+                Some(format!("the operator {operator:?} of key {key} takes no `values`; leave them out, or use In"))
+            }
             _ => None,
         }
     });
     values.chain(operators).next()
 }
 
-/// Returns why a label key is invalid; `None` if it is valid: a name, optionally with a DNS name and a slash in front
+/// Returns why a label key is invalid; `None` if it is valid. A valid key is a name, or a DNS name, a slash and a name
 /// (`k8s.io/apimachinery/pkg/util/validation`).
 pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
@@ -100,7 +102,8 @@ fn bad_value(value: &str) -> Option<String> {
     })
 }
 
-/// Whether a string is empty, or a name of at most 63 characters that begins and ends with a letter or digit.
+/// Whether a string is a valid name in a label: at most 63 characters, with a letter or digit at each end. An empty
+/// string is valid.
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
@@ -128,7 +131,7 @@ mod tests {
         let cases = [
             (
                 json!({"computer": {"names": ["a"]}}),
-                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and a role of your own needs `labels`",
+                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute; a role with another name needs `labels`",
             ),
             (json!({"compute": {}}), "compute: has no nodes for the role"),
             (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is not a valid label key"),
@@ -142,10 +145,13 @@ mod tests {
                 json!({"compute": {"selector": {"matchLabels": {"compute": "on"}}}}),
                 "compute.selector: selects by compute, which the role itself sets",
             ),
-            (selects(json!({"key": "a", "operator": "In"})), "compute.selector: In of a needs `values`"),
+            (
+                selects(json!({"key": "a", "operator": "In"})),
+                "compute.selector: the operator In of key a needs `values`",
+            ),
             (
                 selects(json!({"key": "a", "operator": "Exists", "values": ["1"]})),
-                "compute.selector: Exists of a takes no `values`",
+                "compute.selector: the operator Exists of key a takes no `values`",
             ),
             (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is not a valid label key"),
         ];

@@ -24,8 +24,9 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // Without a known OpenStack release, expressions lack its variables and report useless errors. So start with
-        // the findings of the first candidate, in which only the OpenStack release is replaced by a known one.
+        // If the OpenStack release is unknown, its variables are missing, and expressions report useless errors. So
+        // start with the findings of the first candidate, which differs from the spec only in a known OpenStack
+        // release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -147,7 +148,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The properties of Ceph are facts, which `resolve` adds.
+        // `resolve` adds the properties of Ceph, because they are facts.
         "ceph": {},
     }) else {
         return Map::new();
@@ -155,8 +156,7 @@ pub(super) fn variables(
     variables
 }
 
-/// Whether a location is in a catalogue file that the user added, so that the user and not osdpl must fix an error
-/// there.
+/// Whether a location is in a catalogue file that the user added. The user must correct errors in such a file.
 pub(super) fn is_added(location: &str) -> bool {
     location.starts_with("ConfigMap ")
 }

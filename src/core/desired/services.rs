@@ -24,28 +24,28 @@ pub(super) struct Chosen {
     pub releases: BTreeMap<String, ReleaseKey>,
     /// The variables of the catalogue's CEL expressions, without credentials and other facts.
     pub scope: Scope<'static>,
-    /// Findings about the services in the spec, such as a service without effect.
+    /// Findings about the services in the spec, such as a warning about settings without effect.
     pub findings: Vec<Finding>,
     /// Notes about the services that osdpl added because other services need them.
     pub notes: Vec<Finding>,
-    /// Errors about needs that can't be met, such as a needed service that the spec disables.
+    /// Errors about unmet needs, such as the need for a service that the spec disables.
     pub refusals: Vec<Finding>,
 }
 
 /// The releases that need a service, each with the components of the service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The services and releases that are missing in a cloud because its releases need them.
+/// The services and releases that the releases of a cloud need. Services that a preset or the spec enables by name are
+/// left out.
 #[derive(Default)]
 struct Needed {
-    /// The needed services that neither a preset nor the spec enables by name, each with the releases that can't start
-    /// without it.
+    /// The services that releases need to start, each with these releases.
     services: BTreeMap<String, Dependents>,
-    /// The services that releases use, that neither a preset nor the spec enables by name, and that the user may
-    /// replace by a service of their own; each with the releases that use it.
+    /// The services that releases use but can start without, because the user may provide a replacement. Each service
+    /// has the releases that use it.
     optional: BTreeMap<String, Dependents>,
-    /// The needed releases that are not part of the cloud although their service is, by service and release, each with
-    /// the releases that need it.
+    /// The needed releases that are missing although their service is part of the cloud. The key is the service and the
+    /// missing release; the value contains the releases that need the missing release.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
@@ -120,11 +120,10 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the needed services that are not in `named`, and the needed releases that their service does not contain
-/// with the features of the spec.
+/// Returns the services and releases that the releases of a cloud need, except for the services in `named`.
 ///
-/// A release can't start without its `needs` and `waits_for`. It can start without its `alongside`, which the user may
-/// provide.
+/// A release can't start without the components in its `needs` and `waits_for`. It can start without the components in
+/// its `alongside`, because the user may provide replacements.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
     let scope = &chosen.scope;
@@ -156,7 +155,7 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-/// Adds the dependents in `more` to `known`. A release that is in both gets the components of both.
+/// Adds the dependents in `more` to `known`. If both contain a release, the release keeps the components of both.
 fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
@@ -180,7 +179,7 @@ fn added_note(service: &str, dependents: &Dependents) -> Finding {
     )
 }
 
-/// Returns the error that the spec disables a service although releases can't start without it.
+/// Returns the error about a service that the spec disables although releases can't start without the service.
 fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
@@ -191,7 +190,8 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the warning that the spec disables a service although releases do not work without it or a replacement.
+/// Returns the warning about a disabled service that releases use. These releases work only with a replacement of the
+/// service.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
@@ -201,7 +201,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error that other releases need a release which is not part of its service with the features of the spec.
+/// Returns the error about a release that other releases need, but that the features in the spec exclude from the
+/// cloud.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
@@ -211,7 +212,7 @@ fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding
     refused(format!("spec.services.{service}"), message)
 }
 
-/// Returns the services that the presets and the spec enable by name. Adds an error if they enable none.
+/// Returns the services that the presets and the spec enable by name. Adds an error if there are none.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
@@ -272,7 +273,7 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
 }
 
 /// Returns the external services with their hosts and ports. Adds an error for each service that can't be external, and
-/// for each credential of an external service that the spec must take from a Secret and does not.
+/// for each credential of an external service for which the spec must name a Secret, but names none.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -18,11 +18,11 @@ const NAMED: usize = 5;
 /// helm-toolkit, `extraObjects`, and `overrides` (values by node).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps in which the user chooses keys, each with the number of keys above the first such key: 2 for
-/// `conf`, because the user chooses the section `DEFAULT` in `conf.nova.DEFAULT`.
+/// The top-level maps in which the user chooses keys, each with the number of keys above these keys. For `conf` the
+/// number is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Returns one warning for each location at which a user wrote unknown keys, also if the location applies to several
+/// Returns one warning for each location at which a user wrote unknown keys, even if the location applies to several
 /// charts.
 ///
 /// A warning names the first few keys; [`find_unknown_keys`] reports each key. osdpl does not check a release with a
@@ -56,16 +56,17 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     }
 }
 
-/// Whether osdpl reports the unknown keys of a layer for each release, and not only once for their location.
+/// Whether osdpl reports the unknown keys of a layer once for each release. If not, osdpl reports them once for all
+/// releases.
 ///
-/// The answer is true for a catalogue file that a user added, because one location in the file may have other values
+/// The result is true for a catalogue file that a user added, because one location in the file may set different values
 /// for each release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns a warning for each unknown key of a layer that a user wrote, with the path of the key. It leaves out the
-/// keys for which `is_reported` returns true.
+/// Returns a warning for each unknown key of a layer that a user wrote, with the path of the key. Leaves out the keys
+/// for which `is_reported` returns true.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -114,7 +115,7 @@ impl Unknown<'_> {
         self.keys.iter().cloned().collect()
     }
 
-    /// Returns the suggestion of a warning, `, did you mean "replicas"?`, or an empty text.
+    /// Returns the suggestion of a warning, `, did you mean "replicas"?`; empty if no known key is similar.
     ///
     /// The search for the nearest name is expensive, so osdpl calls this function only while it writes a warning.
     fn hint(&self) -> String {
@@ -127,7 +128,7 @@ impl Unknown<'_> {
 
 /// Returns the keys of a layer that a chart does not know, except for keys for which `is_reported` returns true.
 ///
-/// If the layer applies to several releases, keys that the chart of another of these releases knows are left out.
+/// If the layer applies to several releases, leaves out the keys that the chart of any of these releases knows.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -137,7 +138,8 @@ fn unknown<'a>(
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| find_unknown(tree, path.keys())) {
-        // Report an unknown map once and not once for each of its leaves, which are adjacent.
+        // If a whole map is unknown, report the map once, not each of its leaves. These leaves follow each other in
+        // `set`.
         if found.last().is_none_or(|known| known.keys != unknown.keys) {
             found.push(unknown);
         }
@@ -181,8 +183,9 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
     releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
-/// Returns the first key of a path that a chart does not know. Returns `None` if the chart knows all keys, or if it
-/// accepts any key at this level and the key is not a typo.
+/// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys.
+///
+/// Also returns `None` for an unknown key in a map whose keys the user chooses, unless the key is a likely typo.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -204,8 +207,8 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 
 /// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
 ///
-/// A map with `default` as its only known key counts as such a map: it has an entry for each component, and the chart
-/// reads all entries.
+/// The user also chooses the keys of a map whose only known key is `default`: such a map has an entry for each
+/// component, and the chart reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -215,7 +218,7 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 
 /// Whether a key that looks like a typo of a known key is a valid name of its own.
 ///
-/// It is valid if the catalogue sets the key (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
+/// The key is valid if the catalogue sets it (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
 /// below `conf` or `endpoints` is also valid if any chart has a key of this name anywhere.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));

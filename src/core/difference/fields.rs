@@ -12,8 +12,7 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys that identify the items of a list by their text, so that osdpl can compare items with the same text in two
-/// lists.
+/// The keys whose string is the name of a list item. In two lists, osdpl compares the items with the same name.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
@@ -107,10 +106,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item: items with the same name, or if not every item has its own name, items with the
+    /// Compares two lists item by item: items with the same name or, if not every item has its own name, items with the
     /// same index.
     ///
-    /// osdpl compares lists of plain values as a whole, and also lists of different lengths without names.
+    /// If the items are plain values, osdpl compares the lists as a whole. It does the same if the items have no names
+    /// and the lists have different lengths.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -152,8 +152,8 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Returns the list with the items' texts at `key` as names; `None` if an item has no text there, or if two items
-    /// have the same text.
+    /// Returns a list whose items have their string at `key` as name; `None` if an item has no string at `key`, or if
+    /// two items have the same string.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();

@@ -12,8 +12,8 @@ const PAIRS: usize = 1 << 22;
 
 /// Returns the lines to remove (`-`) and to add (`+`) that turn `before` into `after`: as few lines as possible.
 ///
-/// If there are more lines than [`MOST`], the result contains removed and added lines, and its last line tells how many
-/// lines it does not contain.
+/// If there are more lines than [`MOST`], the result contains removed and added lines, and its last line contains the
+/// number of omitted lines.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -49,8 +49,9 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed lines and how many added lines osdpl shows: half of [`MOST`] of each kind; if there are
-/// fewer lines of one kind, more of the other kind.
+/// Returns the numbers of removed and of added lines that osdpl shows, together at most [`MOST`].
+///
+/// Each kind gets half of the lines. If one kind has fewer lines than that, the other kind gets the rest.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -1,4 +1,4 @@
-//! Parses the objects of a manifest and brings them into a form in which equal objects are identical.
+//! Parses the objects of a manifest and normalizes them, so that objects with the same meaning are equal.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // Remove differences that mean nothing: for Kubernetes, a field with null is not set, and 1.0 equals 1.
+        // Remove differences without a meaning: to Kubernetes, a field with null is not set, and 1.0 equals 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();

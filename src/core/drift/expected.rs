@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object, each with how often the manifest sets it. If a field has fewer
-/// owners in the cluster, someone removed it.
+/// The fields that the manifest sets in one object, each with the number of times that the manifest sets the field. If
+/// a field has fewer owners in the cluster, someone removed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
@@ -22,7 +22,7 @@ impl ExpectedFields {
     }
 }
 
-/// The drift of a release: what someone changed since helm installed the revision `revision`.
+/// The drift of a release: the objects that someone changed since helm installed the revision `revision`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedDrift {
     /// The number of the revision with whose manifest osdpl compared the objects.

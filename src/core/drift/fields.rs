@@ -48,7 +48,7 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Returns the hash of a child's path: from the hash of its parent's path, `self`, and the child's key in
+    /// Computes the hash of a child's path from `self`, the hash of the parent's path, and the child's key in
     /// `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Returns the path of a field: from the path of its parent, and the field's key in `FieldsV1`.
+/// Builds the path of a field from the path of the field's parent and the field's key in `FieldsV1`.
 fn join(path: &str, key: &str) -> String {
     let (prefix, name) = key.split_at_checked(2).unwrap_or(("", key));
     let mut joined = match prefix {

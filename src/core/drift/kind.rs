@@ -52,8 +52,8 @@ pub static KINDS: [Kind; 20] = [
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
 ];
 
-/// Returns the watched kind for the `apiVersion` and `kind` in a manifest, whatever version `apiVersion` contains;
-/// `None` if osdpl does not watch this kind.
+/// Returns the watched kind for the `apiVersion` and `kind` in a manifest; `None` if osdpl does not watch this kind.
+/// The version in `apiVersion` does not matter.
 pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

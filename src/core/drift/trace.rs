@@ -27,13 +27,14 @@ pub struct Entry {
     fields_v1: OwnedFields,
 }
 
-/// Changes that osdpl does not report as drift: all changes by some writers, and changes of some fields by any writer.
+/// Changes that osdpl does not report as drift: all changes by the writers in `managers`, and changes of the fields in
+/// `fields` by any writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToleratedChanges {
     /// The names of the writers, as in `managedFields`, whose changes osdpl tolerates.
     pub managers: BTreeSet<String>,
-    /// The paths of the fields, as in `values/drift.yaml`, whose changes osdpl tolerates; changes of fields below these
-    /// fields are also tolerated.
+    /// The paths of the fields whose changes osdpl tolerates, as in `values/drift.yaml`. osdpl also tolerates changes
+    /// of fields below these fields.
     pub fields: BTreeSet<String>,
 }
 
@@ -55,14 +56,14 @@ pub struct ForeignWrite {
     pub fields: String,
 }
 
-/// The information about the writers of an object that osdpl takes from its `managedFields`.
+/// The information about an object's writers that osdpl takes from the object's `managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterTrace {
     /// The time when helm last changed the object. A helm operation that does not change the object does not change
     /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a foreign writer
-    /// only if `managedFields` has the time of its write.
+    /// The number of owners of each field, sorted by the hash of the field's path. A foreign writer counts as an owner
+    /// only if `managedFields` contains the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
     /// The newest write by a writer that is neither helm nor tolerated. A write with a time counts as newer than a
     /// write without a time.
@@ -84,8 +85,8 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// The number includes a foreign writer if its write has a time, because osdpl must not report this writer's fields as
-/// removed: either osdpl reports the write itself, or a later helm operation accepted it.
+/// A foreign writer counts if its write has a time. osdpl must not report the fields of such a writer as removed:
+/// either osdpl reports the write itself, or a later helm operation has accepted the write.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);

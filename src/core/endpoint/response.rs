@@ -2,7 +2,7 @@
 
 use super::{Target, Token, keystone};
 
-/// What happened after an API had accepted the connection of a probe.
+/// The outcome of a probe after the API has accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.

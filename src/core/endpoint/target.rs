@@ -13,14 +13,14 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// The DNS domain of the Kubernetes cluster, unless the release's values set another one at
-/// `endpoints.cluster_domain_suffix`. It is upstream's default.
+/// The default DNS domain of a Kubernetes cluster in upstream's charts. The release's values may set another domain at
+/// `endpoints.cluster_domain_suffix`.
 const SUFFIX: &str = "cluster.local";
 
 /// An OpenStack API that the operator probes, and what it expects of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The label `application` of the component that serves the API.
+    /// The value of the label `application` of the component that serves the API.
     pub application: String,
     /// The name of the Kubernetes Service in front of the API.
     pub service: String,
@@ -35,8 +35,8 @@ pub struct Target {
     /// Whether Keystone's service catalogue must contain the API: true as soon as helm has deployed the release,
     /// because the Jobs that register the API have then completed.
     pub registered: bool,
-    /// The credentials with which osdpl gets a token from Keystone; `None` for all APIs but Keystone's, and before helm
-    /// has deployed Keystone's release.
+    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, or if helm has
+    /// not deployed Keystone's release yet.
     pub login: Option<Login>,
     /// The generation and the number of ready pods of each workload of the API. If one of these numbers changes, osdpl
     /// probes the API again.
@@ -125,8 +125,10 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// Returns the value of a setting that applies to the internal endpoint of an API. In upstream's charts a setting of
-/// endpoints is a single value, or a map with a value for each of the endpoints, such as `internal`, and for `default`.
+/// Returns the value of a setting that applies to the internal endpoint of an API.
+///
+/// In upstream's charts, a setting is a single value for all endpoints of the API, or a map with a value for each
+/// endpoint, such as `internal`, and a `default`.
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

@@ -44,7 +44,7 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// Returns what osdpl needs of a `CronJob`; `None` if the `CronJob` belongs to no helm release.
+/// Returns the properties of a `CronJob` that osdpl needs; `None` if the `CronJob` belongs to no helm release.
 ///
 /// osdpl finds the release by helm's annotation, or by upstream's label `release_group` on the `CronJob` or its pod
 /// template.

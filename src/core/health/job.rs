@@ -45,8 +45,8 @@ impl Status {
     }
 }
 
-/// Returns what osdpl needs of a Job; `None` if the Job belongs to no helm release, if a `CronJob` created it, or if it
-/// is being deleted.
+/// Returns the properties of a Job that osdpl needs; `None` if the Job belongs to no helm release, if a `CronJob`
+/// created the Job, or if the Job is being deleted.
 ///
 /// osdpl finds the release by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on the Job or its pod
 /// template. A `CronJob`'s Jobs belong to no revision of the release.

@@ -23,13 +23,13 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// Whether a node is ready; if not, since when.
+/// Whether a node is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.
     Ready,
-    /// The node's kubelet reports that the node is not ready, or the kubelet does not respond. The value is the time
-    /// since when this is so; `None` if the time is unknown.
+    /// The node's kubelet reports that the node is not ready, or the kubelet does not respond. Contains the time when
+    /// this state began, if that time is known.
     Missing(Option<Timestamp>),
 }
 
@@ -52,8 +52,8 @@ impl Readiness {
     /// osdpl waits because a restart of the kubelet takes only seconds and is no problem.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // The time of the condition may be in the future, because the clocks of two hosts may differ. The grace period
-        // must not become longer than `grace` because of this difference.
+        // The time of the condition may be in the future, because the clocks of two hosts may differ. This difference
+        // must not make the grace period longer than `grace`.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

@@ -1,6 +1,6 @@
 //! Determines why a pod is not ready, and which workload or Job owns the pod.
 //!
-//! Messages do not contain what changes while a failure repeats: restart counts, back-off times and the kubelet's
+//! Messages leave out details that change while a failure repeats: restart counts, back-off times and the kubelet's
 //! alternating reasons. So a repeated failure does not change the status.
 
 mod cause;
@@ -90,7 +90,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The kinds of the objects, workloads and Jobs, that osdpl recognizes as owners of pods.
+/// The kinds of pod owners that osdpl recognizes: workloads and Jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
     /// A Deployment (`apps/v1`), which owns the pod through a `ReplicaSet`.
@@ -103,10 +103,10 @@ pub enum OwnerKind {
     Job,
 }
 
-/// The cause why a pod is not ready, with its severity.
+/// The reason why a pod is not ready, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// How severe the cause is; of several pods, osdpl reports the most severe cause.
+    /// The severity of the cause. If several pods are not ready, osdpl reports the most severe cause.
     pub severity: Severity,
     /// The cause in one line, without the pod's name.
     pub message: String,
@@ -114,7 +114,7 @@ pub struct Cause {
     pub failing: Option<FailedContainer>,
 }
 
-/// How severe the cause is because of which a pod is not ready, in ascending order.
+/// The severity of a cause, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.

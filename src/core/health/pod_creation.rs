@@ -27,7 +27,7 @@ pub fn describe_creation_error(message: &str) -> String {
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Returns a text as one line, without the part that exceeds the maximum length of a message.
+/// Formats a text as one line, and cuts off the part that exceeds the maximum length of a message.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

@@ -37,7 +37,8 @@ pub struct Status {
     phase: String,
 }
 
-/// Returns what osdpl needs of a volume claim; `None` if the claim has a volume and belongs to no helm release.
+/// Returns the properties of a volume claim that osdpl needs; `None` if the claim has a volume and belongs to no helm
+/// release.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));

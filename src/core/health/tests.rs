@@ -35,7 +35,7 @@ fn trouble(stuck: bool) -> Issue {
     Issue { stuck, message: "neutron-server-x: why".into() }
 }
 
-/// Returns a healthy `DaemonSet` with a pod on each of this number of nodes.
+/// Returns a healthy `DaemonSet` with one pod on each of `nodes` nodes.
 fn on_nodes(nodes: i32) -> Workload {
     with(|workload| {
         workload.kind = WorkloadKind::DaemonSet;
@@ -92,7 +92,7 @@ fn one_ready_pod_makes_a_workload_available() {
         (healthy(), true),
         (with(|w| (w.ready, w.updated, w.generation) = (1, 0, 9)), true),
         (with(|w| w.ready = 0), false),
-        // Someone scales the workload to 0: its last pod still runs, but is being deleted.
+        // Someone scaled the workload to 0. Its last pod still runs, but is being deleted.
         (with(|w| (w.desired, w.ready) = (0, 1)), false),
         (on_nodes(0), false),
         (on_nodes(1), true),

@@ -92,7 +92,7 @@ pub struct Condition {
     pub since: Option<Time>,
 }
 
-/// Returns what osdpl needs of a workload; `None` if the workload has no annotation of a helm release.
+/// Returns the properties of a workload that osdpl needs; `None` if the workload has no annotation of a helm release.
 ///
 /// The `trouble` of the result contains only the error of a Deployment whose pods Kubernetes can't create. The operator
 /// later adds the problems of the pods.
@@ -155,7 +155,7 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // Kubernetes counts the pods of the newest template also with the strategy `OnDelete` (Kubernetes:
+    // Kubernetes counts the pods of the newest template with every strategy, including `OnDelete` (Kubernetes:
     // `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })

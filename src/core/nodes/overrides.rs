@@ -69,7 +69,7 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Returns the warnings about nodes that both entries select, if such a node does not get the values of both.
+/// Returns the warnings about nodes that both entries select, but that do not get the values of both.
 ///
 /// With a chart of the form `conf`, the node gets the values of only one entry. With a chart of the form `root`, the
 /// node runs no pod of the `DaemonSet` at all.
@@ -126,8 +126,8 @@ fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether a node that two entries select gets the values of both from a chart of the form `root`: if both entries
-/// select by name, or both by the same label key.
+/// Whether a chart of the form `root` gives a node the values of both entries that select the node. The chart does so
+/// if both entries select by name, or both by the same label key.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

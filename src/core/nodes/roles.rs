@@ -11,7 +11,8 @@ use crate::observed::{Labels, Node};
 /// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// The values that roles want for each label of a node: by label and value, the names of the roles.
+/// The values that roles want for the labels of a node. For each label and value, the map contains the names of the
+/// roles.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
 /// The warnings by field and message, each with the names of the nodes that it is about.
@@ -81,12 +82,12 @@ fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
     }
 }
 
-/// Returns the labels that the operator must own on a node, and adds a warning for each label that it cannot set as a
-/// role wants.
+/// Returns the labels that the operator must own on a node. Adds a warning for each label that the operator cannot set
+/// to the value that a role wants.
 ///
 /// The operator leaves out a label if another writer has set it to another value. If roles want different values for a
-/// label, the operator keeps a value that it has set itself, if one of the roles still wants that value. If not, it
-/// leaves the label out.
+/// label, the operator keeps a value that it has set itself, if one of the roles still wants that value. If not, the
+/// operator leaves the label out.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -106,8 +107,8 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // If roles want different values, keep the current value if the operator set it and a role wants it. Otherwise
-        // pods that select nodes by the label would have to stop.
+        // If roles want different values, keep the current value if the operator set it and a role wants it. Without
+        // the label, pods that select nodes by this label would have to stop.
         if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
@@ -136,8 +137,8 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change that gives a node exactly `labels` as the operator's labels, and updates the annotation that
-/// lists them; `None` if the node needs no change.
+/// Returns the change after which the operator's labels on a node are exactly `labels`; `None` if the node needs no
+/// change. The change also updates the annotation that lists the operator's labels.
 fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);

@@ -61,7 +61,7 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
         (json!({}), json!({"compute": "on"}), "switch=on", "a gets an updated annotation with osdpl's labels"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
-        // The operator adds a label again that someone removed.
+        // Someone removed a label of the operator. The operator adds the label again.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
         // The spec changes the value of a label that the operator had set.
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
@@ -182,7 +182,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // One entry of each case selects by a label that the role `compute` is about to set on node `a`.
+        // In each case, one entry selects nodes by a label that the role `compute` is about to set on node `a`.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);

@@ -28,9 +28,9 @@ pub enum NodeCount {
 /// A network of the Kubernetes cluster: of pods or of Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Whose network it is, for messages: `the pods of node n1`.
+    /// A description of the network for messages: `the pods of node n1`.
     pub description: String,
-    /// Whether it is a network of pods; if false, it is a network of Services.
+    /// Whether pods use the network. If false, Services use it.
     pub is_of_pods: bool,
     /// The network's addresses: `10.244.0.0/24`.
     pub cidr: String,

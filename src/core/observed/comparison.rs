@@ -1,4 +1,4 @@
-//! How revisions that osdpl did not make compare with the desired state.
+//! Results of comparing revisions that osdpl did not make with the desired state.
 
 use std::fmt;
 
@@ -16,12 +16,11 @@ pub struct ManifestComparison {
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator repeats the comparison even if no watch reported a change; `None` if only a change can alter
-    /// the result.
+    /// When the operator repeats the comparison even if nothing changed; `None` if only a change can alter the result.
     pub until: Option<Timestamp>,
 }
 
-/// What the comparison of a revision with the desired state found.
+/// The result of comparing a revision with the desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparisonResult {
     /// The revision has the desired chart and the same effective values: an upgrade would change nothing.

@@ -29,7 +29,7 @@ pub struct ObservedCronJob {
     pub running: bool,
     /// The last finished run; `None` if no Job of a finished run exists.
     pub last: Option<FinishedRun>,
-    /// What is wrong with the active run or, if none is active, with the last run; `None` if nothing is wrong.
+    /// The problem of the active run or, if no run is active, of the last run; `None` if there is no problem.
     pub trouble: Option<Issue>,
 }
 

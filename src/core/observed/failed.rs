@@ -17,20 +17,20 @@ pub struct Failed {
     pub count: u32,
     /// The error and what to do, without secrets.
     pub message: String,
-    /// What must change before a retry can succeed. The delay before the next retry depends on this condition.
+    /// The change that is needed before a retry can succeed. The delay before the next retry depends on this change.
     pub fix: RetryCondition,
     /// Whether an event already reported this failure.
     pub is_reported: bool,
 }
 
-/// What must change before a retry of a failed operation can succeed. The delay before the next retry depends on this
-/// condition.
+/// The change that is needed before a retry of a failed operation can succeed. The delay before the next retry depends
+/// on this change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Perhaps nothing must change: a hook failed, or the API server did not respond. So osdpl retries soon.
+    /// Perhaps no change is needed: a hook failed, or the API server did not respond. So osdpl retries soon.
     Time,
-    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports that the
-    /// person did it, so osdpl retries, but with long delays.
+    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
+    /// so osdpl retries with long delays.
     Manual,
     /// The inputs must change: helm cannot render the chart with the present inputs.
     Inputs,

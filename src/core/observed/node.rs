@@ -16,7 +16,7 @@ pub struct Node {
     pub ours: Labels,
     /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
-    /// Whether the node is lost: its kubelet reports that it is not ready, or does not report at all.
+    /// Whether the node is lost: its kubelet reports that the node is not ready, or the kubelet does not report at all.
     pub missing: bool,
 }
 

@@ -55,7 +55,7 @@ pub struct DaemonPod {
 /// The state of a data plane pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodState {
-    /// The pod is ready. Contains the time since when, if that time is known.
+    /// The pod is ready. Contains the time when the pod became ready, if that time is known.
     Ready(Option<Timestamp>),
     /// The pod starts or waits. Contains the reason, and the time when the pod was created, if that time is known.
     Starting(String, Option<Timestamp>),

@@ -1,4 +1,4 @@
-//! Requests to the cloud's APIs as data, which `osdpl-maintenance` sends.
+//! Describes requests to the cloud's APIs as data. `osdpl-maintenance` sends the requests.
 
 use std::fmt::{self, Write as _};
 
@@ -48,7 +48,7 @@ impl HttpMethod {
     }
 }
 
-/// The function of a request that parses the body of its response.
+/// A function that parses the body of the response to a request.
 type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
 /// A request to an API, with the parser of its response.

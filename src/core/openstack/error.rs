@@ -64,12 +64,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the API refused the request because the object's present state does not allow it: HTTP 409.
+    /// Whether the API responded with HTTP 409, because the object's present state does not allow the request.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }
 
-    /// Whether the API does not know the object of the request: HTTP 404.
+    /// Whether the API responded with HTTP 404, because the requested object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }

@@ -16,8 +16,8 @@ pub struct HostQuery {
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if the operator cannot list the nodes. Then it considers no node as
-    /// deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes. The operator then considers no
+    /// node as deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            // Leave out when the host last reported: otherwise each new report would change the result and trigger a
+            // Omit the time of the host's last report. Otherwise each new report would change the result and trigger a
             // reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
@@ -135,7 +135,7 @@ pub struct Mapping {
 /// discovery needs.
 const MAX_RUNS: u32 = 2;
 
-/// What the operator does next about hosts that Nova has not mapped to a cell.
+/// The operator's next action for hosts that Nova has not mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Do nothing: there are no new hosts.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(
             hosts.without_node().count(),
             0,
-            "only a host that is down and has no node counts: n3 has a node, and elsewhere is up"
+            "no host is both down and without a node: host n3 has a node, and host elsewhere is up"
         );
         assert!(hosts.has_stale_hosts());
     }
@@ -215,7 +215,10 @@ mod tests {
         let hosts = Hosts::from_services(services(), &[], Some(&names(&["n1"])));
         assert_eq!(hosts.without_node().collect::<Vec<_>>(), ["n2.example.org"]);
         assert_eq!(hosts.host_of_deleted_node("n2").unwrap().host, "n2.example.org");
-        assert!(hosts.host_of_deleted_node("n1").is_none(), "n1 is no deleted node, so the function returns no host");
+        assert!(
+            hosts.host_of_deleted_node("n1").is_none(),
+            "node n1 exists, so its host is not the host of a deleted node"
+        );
         assert_eq!(Hosts::from_services(services(), &[], None).without_node().count(), 0);
     }
 
@@ -225,7 +228,7 @@ mod tests {
         let (one, two) = (unmapped(&["n1"]), unmapped(&["n1", "n2"]));
         assert_eq!(next(None, &BTreeMap::new(), at(1), false), Next::None);
         let Next::Run(first) = next(None, &one, at(1), false) else { panic!("no run") };
-        assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "no run starts while another is active");
+        assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "no run starts while another run is active");
         assert_eq!(
             next(Some(&first), &one, at(1), false),
             Next::Wait,

@@ -115,10 +115,10 @@ pub fn services() -> Call<Services> {
 
 /// Finds the nova-compute service of a Kubernetes node.
 ///
-/// With upstream's charts, the host's name in Nova is what `hostname --fqdn` prints on the node
-/// (`pod.use_fqdn.compute`, on by default). If no host has the node's name, the function takes the host with the same
-/// first label (the part before the first dot), if only one has it. It ignores the case of letters, because kubelets
-/// convert names to lower case.
+/// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
+/// (`pod.use_fqdn.compute`, on by default). If no host has the node's name, the function takes the host whose first
+/// label (the part before the first dot) is the same, if there is only one such host. The comparison ignores case,
+/// because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -126,8 +126,8 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Compare first labels only if one of the two names has no domain: two different full names belong to two
-            // hosts.
+            // Compare first labels only if one of the names has no domain, because two different full names belong to
+            // two hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())
@@ -197,7 +197,7 @@ impl Servers {
     }
 }
 
-/// Lists a page of the instances of all projects on a host: those that follow the instance `after`.
+/// Lists one page of the instances of all projects on a host, starting after the instance `after`.
 pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
     let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     let path = format!("/v2.1/servers/detail?all_tenants=1&host={}&limit={PAGE}{marker}", encode(host));
@@ -307,7 +307,7 @@ impl Hypervisors {
     }
 }
 
-/// Lists a page of the hypervisors: those that follow the hypervisor `after`. Pages need microversion 2.33.
+/// Lists one page of the hypervisors, starting after the hypervisor `after`. Pages need microversion 2.33.
 pub fn hypervisors(after: Option<&str>) -> Call<Hypervisors> {
     let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     Call::get(Api::Compute, format!("/v2.1/os-hypervisors/detail?limit={PAGE}{marker}"))

@@ -1,4 +1,4 @@
-//! Adoption of releases that someone else installed, and the end of managing a release.
+//! Adopts releases that someone else installed, and stops managing releases.
 
 use super::step::{Action, Reason, Step, Wait, locked_wait};
 use super::{Context, Policy, State};
@@ -8,15 +8,15 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns how the newest revision compares with the desired inputs; `None` until the operator has compared the
-    /// two.
+    /// Returns the result of comparing the newest revision with the desired inputs; `None` until the operator has
+    /// compared the two.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision equals the desired state although osdpl did not make it with these inputs. Then
-    /// osdpl only labels its record.
+    /// Whether the newest revision equals the desired state although osdpl did not make it with these inputs. If so,
+    /// osdpl only labels the record of the revision.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
@@ -38,8 +38,8 @@ impl Context<'_> {
 
     /// Returns the step of a release of which osdpl made no revision.
     ///
-    /// A person must request the adoption. It only labels the record, so osdpl adopts the release even while the
-    /// release is paused.
+    /// A person must request the adoption. osdpl adopts a release even while the release is paused, because an adoption
+    /// only labels the record.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {

@@ -26,11 +26,12 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that does not have the desired inputs: an upgrade, or the wait for approval of the
-    /// upgrade.
+    /// Returns the step of a release that does not have the desired inputs: an upgrade, or a wait until a person
+    /// approves the upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // `NO_INSTANCES`: running instances depend on no setting of this release, so new settings cannot break them.
+        // `NO_INSTANCES` means that running instances depend on no setting of this release, so new settings cannot
+        // break running instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -50,11 +51,12 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because the upgrade splits the `DaemonSets` differently by node, each
-    /// with the number of pods.
+    /// Returns the components whose pods restart because the upgrade divides the nodes differently among their
+    /// `DaemonSets`, each with the number of pods.
     ///
-    /// Counts all pods of every component that is split now or will be. Some of them may not restart, but the record
-    /// contains only a digest of the split, so osdpl can't tell which components change.
+    /// Counts all pods of every component that has several `DaemonSets` before or after the upgrade, although some of
+    /// these pods may not restart. osdpl can't tell which components change, because the record contains only a digest
+    /// of the split.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -77,7 +79,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release whose newest revision someone else made on top of a revision of osdpl.
+    /// Returns the step of a release whose newest revision someone else made after a revision of osdpl.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::selects(&self.policy.repair, name) {

@@ -7,7 +7,7 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// The time without a drift repair after which the number of repairs in a row starts at 0 again.
+/// If no drift repair starts for this time, osdpl counts repairs in a row from 0 again.
 ///
 /// It is twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
@@ -31,7 +31,7 @@ pub enum DriftAction {
 }
 
 impl Decision {
-    /// Returns when the release needs the next pass: at the time for which its step or its drift repair waits,
+    /// Returns the time at which the release needs another pass: the end of the step's wait or of the drift backoff,
     /// whichever is earlier.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         let until = match self.drift_action {
@@ -67,8 +67,8 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl upgrades a release that already has the desired inputs: because its drift is due for repair, or
-    /// because a person requested the repair by the release's name.
+    /// Whether osdpl upgrades a release that already has the desired inputs. osdpl does so if the drift of the release
+    /// is due for repair, or if a person requested a repair by the release's name.
     ///
     /// The annotation value `all` selects only releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {

@@ -23,7 +23,10 @@ impl fmt::Display for Reason {
                     format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
                 });
                 let each = each.collect::<Vec<_>>().join(", ");
-                write!(formatter, "values for some nodes split its DaemonSets differently, which restarts {each}")
+                write!(
+                    formatter,
+                    "values for some nodes change how its DaemonSets are split by node, which restarts {each}"
+                )
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),
@@ -117,15 +120,16 @@ fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'
             formatter.write_str("adopt it (osdpl adopt <release>): nothing would change")?;
         }
         Some(result @ ComparisonResult::Differs { .. }) => {
-            write!(formatter, "adopt it (osdpl adopt <release>): {result}, once that is approved")?;
+            write!(formatter, "adopt it (osdpl adopt <release>) and approve the upgrade: {result}")?;
         }
         Some(ComparisonResult::Owned(text) | ComparisonResult::Unknown(text)) => formatter.write_str(text)?,
     }
-    formatter
-        .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
+    formatter.write_str(
+        ". Or uninstall it, or set another name for the release in services.<service>.releases.<release>.name",
+    )
 }
 
-/// Describes the operation that someone ran on the release outside of osdpl, and when, as far as the record says so.
+/// Describes the operation that someone ran on the release outside of osdpl, with its time if the time is known.
 fn by_hand(description: &str, since: Option<Timestamp>) -> String {
     let operation =
         if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };

@@ -1,4 +1,5 @@
-//! Decides what must happen before helm runs for a release: wait for the backoff or for needs, delete Jobs, clean up.
+//! Decides what osdpl does before helm runs for a release: wait for the end of a backoff or for needs, delete Jobs,
+//! clean up.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::digest;
 
 impl Context<'_> {
-    /// Returns the step that upgrades or installs a release, or the wait that prevents it.
+    /// Returns the step that upgrades or installs a release, or a wait if osdpl must wait first.
     ///
     /// `record` is helm's newest record, if any.
     pub(super) fn upgrade_step(
@@ -62,8 +63,8 @@ impl Context<'_> {
 
     /// Returns the cleanup that removes objects that failed revisions left behind; `None` if no cleanup is due.
     ///
-    /// The cleanup runs once a later revision succeeded, and also before each operation, because the operation makes
-    /// helm drop old records.
+    /// The cleanup runs after a later revision has succeeded. It also runs before each upgrade and uninstall, because
+    /// these operations make helm drop old records.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -91,12 +92,13 @@ impl Context<'_> {
     }
 }
 
-/// Returns the Jobs that osdpl must delete before an upgrade; `None` until the newest record's body was read.
+/// Returns the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the body of the newest
+/// record.
 ///
-/// osdpl deletes plain Jobs because they are immutable. It deletes hook Jobs only if images change. helm replaces hook
-/// Jobs itself, but only after it has changed the workloads: new pods would find the old `db-sync` complete and start
-/// on an old database schema. The names of hook Jobs come from helm's record, because they differ between chart
-/// versions.
+/// osdpl deletes plain Jobs because they are immutable. It deletes hook Jobs only if images change: helm replaces hook
+/// Jobs only after it has changed the workloads, so new pods would find the old `db-sync` complete and start on an old
+/// database schema. osdpl takes the names of hook Jobs from helm's record, because chart versions may use different
+/// names.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
@@ -109,7 +111,7 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
     Some(jobs)
 }
 
-/// Whether osdpl made the newest revision, with the desired images.
+/// Whether osdpl made the newest revision with the desired images.
 ///
 /// If someone else made the newest revision, its images label is a copy from an earlier revision and does not describe
 /// its own images.
@@ -125,8 +127,8 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // osdpl retries rarely, because every attempt writes all objects of the release and adds a revision. But it
-        // never gives up, because no watch reports that a person deleted the immutable object or raised the quota.
+        // osdpl retries rarely, because every attempt writes all objects of the release and adds a revision. But osdpl
+        // never gives up, because no watch reports that a person has deleted the immutable object or raised the quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }
@@ -135,7 +137,7 @@ fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
 /// Returns the delay before the next try after `count` failures in a row, with up to a quarter added as jitter; `None`
 /// if a retry cannot succeed.
 ///
-/// The jitter is not random but a digest of the release's name and the count: equal inputs must give equal plans.
+/// osdpl computes the jitter from the release's name and the count, because equal inputs must give equal plans.
 pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: RetryCondition) -> Option<SignedDuration> {
     let (first, longest) = retry_delay_range(fix)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);

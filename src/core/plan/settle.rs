@@ -1,4 +1,5 @@
-//! Decides whether a release with the desired inputs is ready: its workloads, the Jobs of its revision, and its API.
+//! Decides whether a release with the desired inputs is ready. osdpl checks its workloads, the Jobs of its revision,
+//! and its API.
 
 use super::Step;
 use crate::api::{ComponentHealth, REPAIR};
@@ -21,7 +22,8 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
-/// Returns the step of a release with the desired inputs: ready, or the list of what is not ready yet.
+/// Returns the step of a release with the desired inputs: `Ready`, or `Settling` with the reasons why the release is
+/// not ready yet.
 pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
     let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
@@ -63,14 +65,13 @@ fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the workload counts as ready, possibly degraded. A workload is only degraded if its missing pods are on
-/// nodes that are down: in large clusters some node usually is.
+/// Whether the workload counts as ready. A degraded workload counts as ready: its missing pods are on nodes that are
+/// down, and in a large cluster some nodes usually are down.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }
 
-/// Whether a rollout explains why the workload is not ready: no more pods are missing than the batch has, and no pod is
-/// stuck.
+/// Whether a rollout explains why the workload is not ready: at most one batch of pods is missing, and no pod is stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
     let daemons = DaemonSetGroup { namespace: namespace.clone(), component: component.clone() };

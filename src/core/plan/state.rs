@@ -1,4 +1,4 @@
-//! Finds the state of a release, from which the plan decides its step.
+//! Determines the state of a release. The plan decides the release's step from this state.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -6,10 +6,10 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long osdpl considers a pending record that it did not make as locked by a running helm process.
+/// The age at which osdpl considers a pending record abandoned if it does not know whether helm still runs.
 ///
-/// helm does not say whether that process still runs. No operation of the upstream charts takes longer without a new
-/// record.
+/// helm's record does not say whether its process still runs. In upstream's charts, no operation takes longer than this
+/// without a new record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.
@@ -22,9 +22,10 @@ pub enum State<'a> {
     /// Another process runs helm for the release. Contains the time from which osdpl considers that process dead;
     /// `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
-    /// The newest record is pending. osdpl considers the helm process that made this record dead.
+    /// The newest record is pending, and osdpl considers the helm process of this record dead.
     Abandoned(&'a ObservedRelease),
-    /// helm began to uninstall the release and has not finished; this operator does not run helm for it now.
+    /// helm began to uninstall the release and has not finished, and this operator process does not run helm for the
+    /// release now.
     Uninstalling(&'a ObservedRelease),
     /// osdpl ran the newest operation, and the operation failed.
     Failed(&'a ObservedRelease),
@@ -40,7 +41,7 @@ pub enum State<'a> {
     Undecodable(&'a str),
 }
 
-/// Finds the state of a release. `wanted` is `None` if the spec no longer desires the release.
+/// Determines the state of a release. `wanted` is `None` if the spec no longer desires the release.
 pub fn classify<'a>(
     wanted: Option<&DesiredRelease>,
     key: &ReleaseKey,
@@ -55,7 +56,7 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // The newest revision has no attempt label: someone else made it, on top of a revision of osdpl or without one.
+        // Without an attempt label, someone else made the newest revision. osdpl may have made an earlier revision.
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this

@@ -15,9 +15,10 @@ pub struct Decision {
     pub key: ReleaseKey,
     /// The operation to start, or the reason why osdpl starts none.
     pub step: Step,
-    /// The cleanup of what failed revisions left behind, which osdpl does before the step; `None` if no cleanup is due.
+    /// The cleanup of objects that failed revisions left behind; `None` if no cleanup is due. osdpl cleans up before
+    /// the step.
     pub cleanup: Option<Cleanup>,
-    /// What to do about drift; `None` without drift.
+    /// What osdpl does about the drift of the release; `None` without drift.
     pub drift_action: Option<DriftAction>,
 }
 
@@ -40,8 +41,8 @@ pub enum Step {
 pub enum Action {
     /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
-        /// The names of the Jobs to delete: plain Jobs, because they are immutable, and hook Jobs of the previous
-        /// revision, because new pods that find them complete would start too early.
+        /// The names of the Jobs to delete. Plain Jobs are immutable. Hook Jobs of the previous revision are complete,
+        /// so new pods that wait for these Jobs would start too early.
         delete_jobs: Vec<String>,
     },
     /// Run `helm uninstall`.
@@ -69,14 +70,15 @@ pub enum Action {
 pub enum Reason {
     /// The release is not installed.
     Install,
-    /// The spec, or an input that it refers to, changed.
+    /// The spec or another input of the release changed.
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Settings that running instances depend on changed. Contains the nodes that run instances, as text.
+    /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
+    /// instances.
     Instances(String),
-    /// The upgrade splits `DaemonSets` differently by node. Contains the components whose pods restart, each with the
-    /// number of its nodes.
+    /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
+    /// pods restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
     /// The last attempt to upgrade the release failed. Contains the number of failures in a row.
     Retry(u32),
@@ -100,8 +102,8 @@ pub enum Reason {
     AdoptRequested,
     /// osdpl adopted the release although it differs from the desired state.
     Adopted,
-    /// What the running helm process does is no longer desired. Contains the hook that helm waits for, with the hook's
-    /// problem, if helm waits for a hook.
+    /// The desired state changed while helm runs. Contains the hook that helm waits for, with the hook's problem, if
+    /// helm waits for a hook.
     Superseded(Option<String>),
 }
 
@@ -112,12 +114,12 @@ impl Reason {
     }
 }
 
-/// Why osdpl does nothing with a release now: what the release waits for.
+/// The reason why osdpl starts no operation on a release now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wait {
     /// The release waits for these components to become available.
     Needs(Vec<Component>),
-    /// The operator runs helm for the release, and waits for its end.
+    /// The operator runs helm for the release, and waits until helm ends.
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,
@@ -131,7 +133,7 @@ pub enum Wait {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. No watch reports that this
         /// time has come.
         until: Option<Timestamp>,
-        /// The message for the status, which says what process holds the lock.
+        /// The message for the status. It names the process that holds the lock.
         message: String,
     },
     /// A person must first approve the change. Contains the reason for the change.
@@ -149,7 +151,7 @@ pub enum Wait {
     Blocked {
         /// The reason for the condition in the status, such as `Failed`.
         reason: String,
-        /// What happened, where and why, and what to do.
+        /// The problem, with its location, its cause and the remedy.
         message: String,
     },
     /// The spec pauses the cloud or the release.
@@ -161,7 +163,7 @@ pub enum Wait {
     ReleaseRecord,
     /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
-    /// A person must decide about the newest revision, which someone else made on top of a revision of osdpl.
+    /// A person must decide about the newest revision, which someone else made after a revision of osdpl.
     Foreign {
         /// The revision that someone else made.
         revision: i64,
@@ -206,8 +208,8 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While the release is paused, osdpl does not even write labels. The arm of `State::Unmanaged` above makes
-            // the only exception: an adoption that a person requested.
+            // While the release is paused, osdpl does not even write labels. The only exception is an adoption that a
+            // person requested; the arm of `State::Unmanaged` above handles it.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -246,8 +248,8 @@ impl Context<'_> {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// Returns the step of a release that exists although the spec no longer desires it: its uninstall, or what the
-    /// uninstall waits for.
+    /// Returns the step of a release that exists although the spec no longer desires it: an uninstall, or the reason
+    /// why the uninstall must wait.
     ///
     /// osdpl does not unlock the record first: helm uninstalls a release even if the record is pending.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
@@ -279,17 +281,18 @@ impl Context<'_> {
 
     /// Returns the step of a release for which the operator runs helm now.
     ///
-    /// osdpl stops an upgrade by helm only if its inputs are outdated, its hook cannot succeed, and another operation
-    /// can start afterwards. While the cloud is being deleted, outdated inputs suffice.
+    /// osdpl stops helm's upgrade only if the inputs of the upgrade are outdated, the hook that helm waits for cannot
+    /// succeed, and another operation can start afterwards. While the cloud is being deleted, osdpl stops every upgrade
+    /// with outdated inputs.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // While the cloud is being deleted, osdpl stops an upgrade even if its hook makes progress, because nothing
-        // uses the result.
+        // While the cloud is being deleted, osdpl stops an upgrade even if its hook makes progress, because nobody
+        // needs the result of the upgrade any more.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // osdpl stops an uninstall that runs hooks as soon as the uninstall must skip hooks: if a person requested it,
-        // or if the namespace is being deleted.
+        // osdpl stops an uninstall that runs hooks if the uninstall must now skip hooks, because a person requested
+        // this or the namespace is being deleted.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
@@ -308,7 +311,8 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for, with the hook's problem, and whether the hook cannot succeed.
+    /// Returns the hook that helm waits for, with the hook's problem. The second value is true if the hook cannot
+    /// succeed.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

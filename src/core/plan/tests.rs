@@ -90,7 +90,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
-            "a release of this name exists that osdpl did not install; adopt it (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+            "a release of this name exists that osdpl did not install; adopt it (osdpl adopt <release>). Or uninstall it, or set another name for the release in services.<service>.releases.<release>.name",
         ),
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
@@ -110,7 +110,7 @@ fn requeues_for_expiring_locks_only() {
     assert_eq!(
         locked(2, Liveness::Us),
         Some(until),
-        "the plan names the time when the lock expires, because no watch reports it"
+        "the plan contains the time when the lock expires, because no watch reports this time"
     );
     assert_eq!(locked(3, Liveness::Alive), None);
 }
@@ -379,7 +379,7 @@ fn cleans_up_failed_revisions() {
     assert_eq!(
         cleaned_up(Status::Failed, leaves),
         Some((vec![1, 2], vec![3])),
-        "before an uninstall, osdpl removes what revisions other than the newest left behind"
+        "before an uninstall, osdpl removes the objects that older revisions left behind"
     );
     assert_eq!(cleaned_up(Status::Deployed, leaves), Some((vec![2], vec![3])));
 }

@@ -64,8 +64,9 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns why an entry's values for a release are invalid, with the name of the invalid field of the values (empty if
-/// no single field is invalid); `None` if they are valid.
+/// Returns why an entry's values for a release are invalid, with the invalid field; `None` if the values are valid.
+///
+/// The field is empty if the problem is not about a single field.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

@@ -24,7 +24,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders the entries for one `DaemonSet` as its chart expects them at [`values_path`].
+/// Renders the entries for one `DaemonSet` as the value that its chart expects at [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
@@ -117,14 +117,14 @@ fn shared(chart: &str, why: &str) -> String {
 
 /// Returns an error message for a label or host name from which the chart can't build a valid name of a `DaemonSet`.
 ///
-/// For each label and host of the form `conf`, the chart creates a `DaemonSet` of its own, and puts the label's key or
-/// the beginning of the host name into its name.
+/// For each label and host of the form `conf`, the chart creates a separate `DaemonSet`. Its name contains the label's
+/// key or the beginning of the host name.
 fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {
         NodeTarget::Label(key, _) if !fits(key) => {
             let message = format!(
-                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes a label without a slash by a role (spec.nodes.roles) and select by it"
+                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; add a label without a slash to these nodes with a role (spec.nodes.roles), and select by that label"
             );
             vec![(Subject::Nodes, message)]
         }
@@ -134,7 +134,7 @@ fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, Stri
             let bad = names.iter().filter(|host| is_subdomain(host) && !fits(&short(host)));
             let message = |host: &String| {
                 format!(
-                    "names node {host}, from whose first {HOST_CHARACTERS} characters chart {chart} can't build the name of a DaemonSet; give it a label by a role (spec.nodes.roles) and select by it"
+                    "names node {host}, from whose first {HOST_CHARACTERS} characters chart {chart} can't build the name of a DaemonSet; add a label to the node with a role (spec.nodes.roles), and select by that label"
                 )
             };
             bad.map(|host| (Subject::Nodes, message(host))).collect()

@@ -1,7 +1,8 @@
 //! Determines how the values of a release split its `DaemonSets` by node.
 //!
-//! If the split changes, the chart renames the `DaemonSets` or they select other nodes, so all their pods are
-//! recreated.
+//! If a component has different values on some nodes, the chart splits the component's `DaemonSet` into several, each
+//! for some of the nodes. If the split changes, the chart gives the `DaemonSets` other names or node selectors, so
+//! Kubernetes recreates all their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +18,9 @@ use osdpl_values::{Values, canonical, digest, get};
 pub struct NodeSplit {
     /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`] if no `DaemonSet` is split.
     pub digest: String,
-    /// The components of which some nodes run pods with their own values.
+    /// The components whose pods have different values on some nodes.
     pub components: BTreeSet<Component>,
-    /// For each component, the name that the chart gives the `DaemonSet` for all nodes without values of their own.
+    /// The name of each component's `DaemonSet` for the nodes that get no values of their own.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 

@@ -24,8 +24,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both sets contain the same value of the same label, or the same node name. The later entry then
-    /// overrides values of the earlier one.
+    /// Whether both sets contain the same value of the same label, or the same node name. Then the values of the later
+    /// entry override the values of the earlier entry.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -40,7 +40,7 @@ impl NodeTarget {
 /// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// Returns a message if charts can't select these nodes: why, and what the user must do.
+/// If charts can't select these nodes, returns a message with the reason and the remedy.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;
@@ -56,7 +56,7 @@ pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
 
 fn unsupported(what: &str) -> String {
     format!(
-        "uses {what}, but charts can tell nodes apart only by the values of one label; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
+        "uses {what}, but charts can select nodes only by the values of one label; add a label to these nodes with a role (spec.nodes.roles), and select by that label"
     )
 }
 

@@ -17,7 +17,8 @@ fn catalog() -> Catalog {
     );
     files.insert("values/services/front.yaml".into(), front.into());
     files.insert("values/services/store.yaml".into(), store.into());
-    // Without known keys of the chart, osdpl does not warn about unknown keys, which these tests do not cover.
+    // Remove the list of the chart's known keys, so that osdpl does not warn about unknown keys. These tests do not
+    // cover such warnings.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
@@ -100,7 +101,7 @@ fn rejects_what_charts_cannot_express() {
     let cases = [
         (
             entry(&selects("a", "NotIn", json!(["1"])), "front", &fine),
-            "uses NotIn, but charts can tell nodes apart only by the values of one label; give those nodes a label",
+            "uses NotIn, but charts can select nodes only by the values of one label; add a label to these nodes",
         ),
         (entry(&selects("a", "Exists", json!([])), "front", &fine), "uses Exists, but"),
         (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "uses several labels at once, but"),
@@ -195,7 +196,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name those that get the values (agent, l2_agent): their pods then restart";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name each DaemonSet that gets the values (agent, l2_agent): its pods then restart";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);

@@ -1,4 +1,4 @@
-//! Finds the cause why a pod is not ready, with a list of checks that begins with the most severe causes.
+//! Finds the reason why a pod is not ready. The checks run in order and begin with the most severe causes.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -30,7 +30,7 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// Returns the most severe cause why a pod is not ready; `None` if osdpl finds no cause.
+/// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
@@ -71,8 +71,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the cause of a pod with a container that failed and has not been ready since then, even if the container
-/// runs again.
+/// Returns the cause if a container failed and has not been ready since then, even if the container runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -96,7 +95,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// Returns the cause of a pod that failed as a whole, such as after an eviction or a node shutdown.
+/// Returns the cause if the pod failed as a whole, such as after an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -132,7 +131,7 @@ fn lost(status: &Status) -> Option<Cause> {
     status.was_ready().then(|| simple(Severity::Lost, "it is no longer ready".into()))
 }
 
-/// Returns the cause of a pod if Kubernetes is creating one of its containers.
+/// Returns the cause if Kubernetes is creating a container of the pod.
 ///
 /// The kubelet gives the same reason while it mounts volumes and while it creates containers, so osdpl's message names
 /// both possibilities.

@@ -1,4 +1,4 @@
-//! Reads the pods of `DaemonSets`, which rollouts replace. Unlike [`observe`], it also reads pods that are ready.
+//! Reads the pods of `DaemonSets`, which rollouts replace. Unlike [`observe`], this module also reads ready pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns the pod of keystone-api that osdpl observes if the pod has this status and these additional metadata.
+/// Observes a pod of keystone-api with this status and these additional metadata.
 fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
@@ -22,8 +22,8 @@ fn unready(status: &Value) -> UnreadyPod {
     pod(status, &json!({})).unwrap()
 }
 
-/// Returns the status of a pod whose only container has the state `state` and the number of restarts `restarts`, and
-/// had the state `last` before.
+/// Returns the status of a pod with one container. `state` is the container's present state, and `last` its previous
+/// state.
 fn container(state: &Value, restarts: i32, last: &Value) -> Value {
     json!({"phase": "Running", "containerStatuses": [
         {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
@@ -44,7 +44,8 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// Returns the status of a pod that is not ready since the time `since`. Its container runs since the time `started`.
+/// Returns the status of a pod that has not been ready since the time `since`. Its container has run since the time
+/// `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],

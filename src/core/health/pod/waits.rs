@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::wire::{Container, Spec, Status};
 
-/// The environment variable by which osdpl recognizes an init container of kubernetes-entrypoint.
+/// The environment variable by which osdpl recognizes the init container kubernetes-entrypoint.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
 /// An object that the init container of a pod waits for.

@@ -42,8 +42,10 @@ struct Projected {
     sources: Vec<Source>,
 }
 
-/// A reference of a pod to a Secret or ConfigMap. In a volume, `secretName` contains the name of a Secret; in a
-/// projected volume and for ConfigMaps, `name` contains the name.
+/// A reference of a pod to a Secret or ConfigMap.
+///
+/// Only a volume of a Secret has the name in `secretName`. ConfigMaps and the sources of projected volumes have the
+/// name in `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {

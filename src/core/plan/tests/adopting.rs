@@ -19,8 +19,8 @@ fn theirs() -> ObservedRelease {
     }
 }
 
-/// Returns a cloud whose release `store` has a record by someone else, and the result of comparing it with the desired
-/// state.
+/// Returns a cloud whose release `store` has the record `record`, which someone else made. `result` is the result of
+/// comparing the record with the desired state.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {
@@ -39,7 +39,7 @@ fn reports_changes_before_adoption() {
     let same = message(ComparisonResult::Same);
     assert!(same.contains("adopt it (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());
-    assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
+    assert!(differs.contains("and approve the upgrade: it would change pod.replicas. Or uninstall it"), "{differs}");
     let owned = message(ComparisonResult::Owned("Flux drives it".into()));
     assert!(owned.contains("did not install; Flux drives it. Or uninstall it"), "{owned}");
 }
@@ -66,7 +66,7 @@ fn adopts_requested_releases_without_other_manager() {
     let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
     assert_eq!(
         paused, "label the record, because it already equals the desired state",
-        "an adoption is allowed while paused: labels restart no pods"
+        "osdpl adopts a paused release, because labels restart no pods"
     );
 }
 

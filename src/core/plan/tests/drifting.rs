@@ -1,4 +1,4 @@
-//! Tests of what osdpl does about drift.
+//! Tests of how osdpl reports and repairs drift.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -99,7 +99,7 @@ fn repeated_drift_is_repaired_with_backoff() {
     assert_eq!(
         fixture.plan().requeue_at,
         Some(until),
-        "the plan names the end of the backoff, because no watch reports it"
+        "the plan contains the end of the backoff, because no watch reports this time"
     );
     assert!(matches!(fixture.with_repair_request("store").drift_action(), Some(DriftAction::Now)));
     assert_eq!(fought(1, 200).drift_action(), Some(DriftAction::Now));

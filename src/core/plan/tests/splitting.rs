@@ -1,4 +1,4 @@
-//! Tests of upgrades that split `DaemonSets` by node differently, which restarts their pods.
+//! Tests of upgrades that divide the nodes differently among `DaemonSets`, which restarts pods.
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
@@ -42,7 +42,8 @@ fn split_that_restarts_pods_needs_approval() {
         ("store/net", "store-net-default", 50),
     ];
     let idle = [("store/disk", "store-disk-default", 0)];
-    let waits = "values for some nodes split its DaemonSets differently, which restarts store/disk on 49 nodes";
+    let waits =
+        "values for some nodes change how its DaemonSets are split by node, which restarts store/disk on 49 nodes";
     let cases = [
         (None, "one", &unsplit[..], true),
         (Some(NO_SPLIT), "one", &unsplit[..], true),
