@@ -227,8 +227,8 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names none. An
     /// upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// How the values split the release's `DaemonSets` by node; `None` if the chart can't split them. An upgrade that
-    /// changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
+    /// The split of the release's `DaemonSets` by values for some nodes; `None` if the chart can't split `DaemonSets`.
+    /// An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,

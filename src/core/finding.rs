@@ -122,7 +122,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // If the message begins with the field, do not write the field before the message.
+        // Do not write the field twice.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }

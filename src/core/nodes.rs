@@ -107,7 +107,7 @@ impl std::fmt::Display for LabelChange {
     }
 }
 
-/// Formats `count` node names, of which it writes the first few: `n1, n2 and 47 more`.
+/// Formats the first few of `count` node names, and the number of the other nodes: `n1, n2 and 47 more`.
 pub fn format_names<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();

@@ -92,7 +92,7 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, from the newest record's label.
+    /// The digest of the split of the release's `DaemonSets` by values for some nodes, from the newest record's label.
     pub split: Option<String>,
     /// All revisions of which helm has a record, lowest first.
     pub history: Vec<PastRevision>,
@@ -307,7 +307,8 @@ pub struct RunningHelm {
     pub skips_hooks: bool,
 }
 
-/// The result of the last probe of a release's API. It exists only if the API accepted the connection.
+/// The result of the last probe of a release's API. The operator stores a result only if the API accepted the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointProbe {
     /// The label `application` of the component that serves the API.

@@ -54,8 +54,8 @@ pub struct Report<'a> {
     pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Problems that belong to no release, for example a watch that the API server forbids.
     pub problems: &'a [String],
-    /// What the operator knows of the Ceph that the spec declares: its settings and status, or why the operator can't
-    /// read them; `None` if the cloud uses no Ceph.
+    /// The settings and status of the Ceph cluster that the spec declares, or why the operator can't read them; `None`
+    /// if the cloud does not use Ceph.
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,

@@ -75,10 +75,10 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds to the desired values the images that only the recorded values contain.
+/// Adds the images that only the recorded values contain to the desired values.
 ///
-/// Only the chart names these images. The operator, which has the chart, rewrites them to a mirror and so puts them
-/// into the values; `osdpl plan` may not have the chart.
+/// If the spec uses a mirror, the operator reads the names of images from the chart, rewrites them to the mirror, and
+/// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the recorded values.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

@@ -125,10 +125,12 @@ impl Search<'_, '_> {
     /// Decides the values of one service's credentials, and plans to store osdpl's Secret for the service if it
     /// changes.
     ///
-    /// A value comes from osdpl's Secret, a release record, the last pass, or it is generated, in this order. If
-    /// someone else edited osdpl's Secret, the edit is valid only if no release runs with another value. A value of
-    /// osdpl's Secret that a Secret of the user replaced for a while is also valid only if no release runs with another
-    /// value. So a user can rotate a password only by naming a Secret of their own in the spec.
+    /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the last pass.
+    /// If no source contains the value, the operator generates it.
+    ///
+    /// osdpl prefers the value in a release record in two cases: someone else edited osdpl's Secret, or a Secret of the
+    /// user replaced the value for a while. So to rotate a password, a user must name a Secret of their own in the
+    /// spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);

@@ -26,7 +26,8 @@ use osdpl_core::status::{self, Event};
 
 /// What a deletion does, according to the spec and the annotations.
 struct DeletionRules {
-    /// The policy for uninstalls, which need no approval, and skip the hooks of releases that an annotation names.
+    /// The policy for the decisions about releases: an uninstall needs no approval, and skips the hooks of the releases
+    /// that an annotation names.
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,

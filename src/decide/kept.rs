@@ -46,21 +46,22 @@ pub struct Kept {
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// The names and resource versions of osdpl's Secrets that match the credentials that the releases run with.
+    /// The names and resource versions of the Secrets whose credentials osdpl has compared with the release records.
+    /// The Secrets contain the credentials that the releases use.
     ///
-    /// Kept because osdpl must read release records to compare the Secrets. After a restart, osdpl compares the Secrets
+    /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
     /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
+    /// The Services that the external services needed at the last search for obsolete Services that found none.
     ///
-    /// Kept so that osdpl lists its Services again only when the external services need other Services. After a
+    /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
     /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects that releases mounted to use Ceph when osdpl last looked for obsolete objects and found
+    /// The names of the objects that releases mounted to use Ceph at the last search for obsolete objects that found
     /// none.
     ///
-    /// Kept so that osdpl looks for obsolete objects only when releases mount other objects. After a restart, osdpl
-    /// looks once.
+    /// Kept so that osdpl searches again only after these names have changed. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///

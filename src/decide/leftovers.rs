@@ -1,6 +1,6 @@
-//! Finds the objects that remain when all releases of a deleted cloud are uninstalled.
+//! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, except for the objects that releases may need that osdpl does not manage.
+//! osdpl deletes these objects. If a release that osdpl does not manage may need an object, osdpl keeps the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,14 +24,15 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// Since when all lookups have differed from `report`; `None` if the last lookup had the same result.
+    /// The time since which every lookup has had a result other than `report`; `None` if the last lookup had the result
+    /// `report`.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns what osdpl reports after one more lookup, whose result is `report`.
+    /// Returns the state after one more lookup with the result `report`.
     ///
-    /// The first result is reported at once.
+    /// osdpl reports the first result at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };

@@ -47,8 +47,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The settings and the status of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if
-    /// the cloud uses no Ceph.
+    /// The settings and the status of the Ceph cluster that the spec declares, or why osdpl can't read the settings;
+    /// `None` if the cloud uses no Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
@@ -65,14 +65,14 @@ pub struct Plan {
     /// Whether the operator is still fetching charts, and the plan uses their versions and digests from the status
     /// instead.
     pub assumed: bool,
-    /// What is left to do until the cloud is deleted, for the status; `None` if nothing is left.
+    /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left.
     pub deleting: Option<String>,
     /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
     pub older: Option<String>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether no text from the cluster can contain the cloud's secrets any more. Then the operator need no longer
-    /// redact these secrets, and forgets them.
+    /// Whether the operator can forget the secrets of the cloud, because no text from the cluster can contain them any
+    /// more.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,

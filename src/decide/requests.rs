@@ -114,7 +114,7 @@ pub enum Read {
         release: ReleaseKey,
         /// The revision to read.
         revision: i64,
-        /// Whether the read also looks for another tool that manages the release.
+        /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
     /// Reads the object in the cluster under a name that osdpl wants to use, if no watch has the object.
@@ -177,7 +177,8 @@ pub enum Response {
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not look for one.
+    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not include this
+    /// check.
     pub owner: Option<String>,
 }
 
@@ -212,7 +213,7 @@ pub struct AbandonedCrd {
     pub owner: ReleaseKey,
 }
 
-/// A response with the time of its read.
+/// The response to a read, with the time of the read.
 #[derive(Clone)]
 pub struct Received {
     /// The response to the read.

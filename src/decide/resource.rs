@@ -38,7 +38,7 @@ pub(crate) fn corrected<'a>(
 
 /// Returns the spec that osdpl follows, the releases that this spec selects, and the observed state.
 ///
-/// In this spec, existing releases keep their name and namespace.
+/// The spec that osdpl follows equals the user's spec, but existing releases keep their name and namespace.
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);

@@ -55,7 +55,7 @@ pub struct Snapshot {
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,
-    /// What `osdpl plan` assumes about data that only the operator has; `None` if the operator decides.
+    /// The assumptions of `osdpl plan` about data that only the operator has; `None` in the operator itself.
     pub assumed: Option<Assumed>,
 }
 

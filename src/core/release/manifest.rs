@@ -88,8 +88,8 @@ impl<'de> Deserialize<'de> for Head {
 
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
-/// If one document is unreadable, the whole manifest is: otherwise a comparison of revisions would count the objects of
-/// that document as removed.
+/// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
+/// revisions would count the objects of the document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {

@@ -1,4 +1,4 @@
-//! The fields of a record's payload that osdpl reads, as types.
+//! Contains the types for the fields that osdpl reads from the payload of a release record.
 
 use std::fmt;
 

@@ -251,8 +251,8 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns one line for each release for whose step the function `text` returns a text: the release's name and the
-/// text.
+/// Returns one line for each release: the release's name and the result of the function `text` for its step. A release
+/// for which `text` returns `None` has no line.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()

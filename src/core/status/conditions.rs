@@ -1,4 +1,4 @@
-//! Computes the conditions of the status, whose types and reasons are fixed sets.
+//! Computes the conditions of the status. The types and reasons of conditions are fixed sets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;

@@ -30,7 +30,7 @@ pub struct Event {
     pub subject: Option<Subject>,
 }
 
-/// What an event is about, besides the `OpenStackDeployment`.
+/// The object or field that an event is about, in addition to the `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A release, by its name in the catalogue.
@@ -156,9 +156,11 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
     }
 }
 
-/// Returns one event for each field with new warnings: warnings that Ready's message did not contain before.
+/// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
+/// did not contain it.
 ///
-/// The function skips warnings that do not fit into the message: they would be new in every pass.
+/// That message contains a limited number of warnings. The function ignores warnings beyond the limit, because they
+/// would be new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);

@@ -54,8 +54,8 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// Returns the status and events of a pass. `deleting` is what the deletion of the resource still has to do; `None` if
-/// the resource is not being deleted.
+/// Returns the status and events of a pass. `deleting` describes the work that is left before the resource can be
+/// deleted; `None` if the resource is not being deleted.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,

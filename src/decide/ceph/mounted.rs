@@ -19,7 +19,7 @@ use crate::requests::{Read, Reference, Response, Stored};
 /// The label distinguishes these objects from the Secrets with credentials, which osdpl writes too.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
-/// The texts in a Secret or `ConfigMap`, by key.
+/// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
 /// Plans to write each of `objects` that the cluster lacks or has with other data; after a problem, plans nothing and
@@ -56,7 +56,7 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
 enum Live {
     /// osdpl has not read the object yet.
     Unread,
-    /// The object does not exist.
+    /// The object has osdpl's label. Contains the object's data.
     Absent,
     /// The object has osdpl's label. Contains its data.
     Ours(Data),
@@ -136,7 +136,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
     }
 }
 
-/// Returns whether osdpl wrote the object for the Ceph of this resource.
+/// Returns whether osdpl wrote the object for this resource, so that pods can use Ceph.
 pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
     is_of(object, deployment)
         && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)

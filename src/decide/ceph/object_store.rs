@@ -60,8 +60,8 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
     Some(Keystone { url, password })
 }
 
-/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and what the pods of the release
-/// `ceph-rgw` mount.
+/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and the objects that the pods of
+/// the release `ceph-rgw` mount.
 fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let secret = access_secret(store, keystone, selection);
     let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
@@ -76,7 +76,7 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
     store.secret(namespace, &selection.name, keystone)
 }
 
-/// A placeholder for Keystone, for objects of which only the names are used.
+/// A placeholder for Keystone, if the caller needs only the names of the objects.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
 /// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.

@@ -13,7 +13,7 @@ use crate::requests::{Read, Reference, Response};
 /// Rook's kind of a Ceph cluster.
 pub(super) const CLUSTER: &str = "CephCluster";
 
-/// Rook's kind of an object store.
+/// The kind of Rook's resource that describes an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
 /// Returns the settings of Rook; `None` if the cloud does not use a Ceph of Rook.

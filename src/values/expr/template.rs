@@ -25,7 +25,7 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the values without those that contain expressions.
+    /// Returns the values that contain no expression.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }

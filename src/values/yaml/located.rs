@@ -65,12 +65,12 @@ impl LocatedNode {
 
     /// Deserializes the node as a `T`; errors name `file`.
     ///
-    /// A type that is read from JSON as well should be read by this function: it uses the deserializer for JSON text, so
-    /// the program contains no second one for YAML.
+    /// Use this function for types that the program also reads from JSON: it uses the deserializer for JSON text, so
+    /// the program contains no second deserializer for YAML.
     ///
     /// # Errors
-    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map that
-    /// lacks a key.
+    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map
+    /// that lacks a key.
     pub fn deserialize<T: DeserializeOwned>(&self, file: &str) -> Result<T, Error> {
         let mut json = String::new();
         let mut locations = vec![self.location];
