@@ -297,8 +297,8 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths in a release's values whose value in the catalogue consists of exactly one expression, which
-    /// reads the variable `ceph`.
+    /// Returns the paths at which the catalogue sets a value of the release to a single expression that reads the
+    /// variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()

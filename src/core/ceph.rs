@@ -99,8 +99,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the consumer's Ceph user if the Secret that describes the Ceph does not set one. It is
-    /// upstream's default.
+    /// Returns upstream's default name for the consumer's Ceph user. osdpl uses the default if the Secret that
+    /// describes the Ceph cluster sets no name.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -222,8 +222,8 @@ impl Ceph {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova's user for disks of instances is another user than the one for volumes, so that libvirt needs two
-    /// keys.
+    /// Whether Nova has one Ceph user for the disks of instances and another user for volumes, so that libvirt needs
+    /// two keys.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)

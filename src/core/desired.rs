@@ -283,7 +283,7 @@ pub enum Provider {
     External(String),
 }
 
-/// Returns what the spec sets for one release below `spec.services`; `None` if it sets nothing.
+/// Returns the settings of one release below `spec.services`; `None` if the spec has no settings for the release.
 pub(crate) fn release_overrides<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     service: &str,

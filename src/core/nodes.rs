@@ -19,7 +19,7 @@ use crate::observed::{Labels, Node, NodeCount};
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// What node roles and per-node values of a spec mean for the nodes: label changes, the status of each role, and
+/// The consequences of the node roles and per-node values of a spec: label changes, the status of each role, and
 /// findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {

@@ -31,7 +31,8 @@ pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
 
-/// What a pass observed in the cluster; with the desired state it is the input of `plan` and `status`.
+/// The state that a pass observed in the cluster. It is the input of `plan` and `status`, together with the desired
+/// state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// What helm's records tell about each release; a release without a record has no entry.
@@ -60,8 +61,8 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How the newest revision of a release compares with the desired state, for each release whose newest revision
-    /// someone else made. This includes revisions that osdpl adopted although they differ.
+    /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
+    /// else made. This includes revisions that osdpl adopted although they differ.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
@@ -105,7 +106,7 @@ pub struct ObservedRelease {
     /// The content of the newest record's payload; `None` until it was read.
     pub body: Option<RecordBody>,
     /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
-    /// is wrong; `None` if it can.
+    /// is wrong; `None` if osdpl can use the records.
     pub undecodable: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Decides the next step of each release; a step that waits says for what.
+//! Decides the next step of each release. If a release must wait, its step contains the reason.
 //!
 //! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
 //! remembers nothing between reconcile passes, because helm's release records contain the history.

@@ -51,7 +51,7 @@ pub use verb::Verb;
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
 /// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on a record that osdpl adopted although it does not match the
-/// desired state. Its inputs are unknown.
+/// desired state. The inputs of that revision are unknown.
 pub const ADOPTED: &str = "adopted";
 
 /// Label on a record: the digest of the inputs that come from the catalogue and not from the spec.

@@ -131,8 +131,8 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
 
 /// Returns the approved rollouts of releases whose templates are about to change.
 ///
-/// Only after helm has changed the release is the approved template revision known. Until then, the status stores the
-/// digest of the approved inputs instead.
+/// The template revision is known only after helm has changed the release. Until then, the status stores the digest of
+/// the approved inputs.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {

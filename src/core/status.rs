@@ -63,8 +63,8 @@ pub struct Report<'a> {
     pub rollouts: &'a rollout::Rollouts,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
-    /// What a deletion of the resource still has to do after all releases were uninstalled; `None` if the resource is
-    /// not being deleted.
+    /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
+    /// resource is not being deleted.
     pub deleting: Option<String>,
 }
 

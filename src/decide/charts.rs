@@ -284,11 +284,17 @@ mod tests {
         );
         assert!(
             keeps_status(&newer, &known, &replaced, false, &idle),
-            "keeps the status if the new spec may change charts"
+            "the operator keeps the status if the new spec may change charts"
         );
-        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "reports a waiting release");
-        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "reports a refused spec");
-        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "reports the fetch of a new chart");
-        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "reports if all charts are available");
+        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "the operator reports a waiting release");
+        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "the operator reports a refused spec");
+        assert!(
+            !keeps_status(&newer, &fetching, &replaced, false, &idle),
+            "the operator reports the fetch of a new chart"
+        );
+        assert!(
+            !keeps_status(&newer, &known, &empty, false, &idle),
+            "the operator reports if all charts are available"
+        );
     }
 }

@@ -24,7 +24,7 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
-/// What a deletion does, according to the spec and the annotations.
+/// The rules for a deletion, from the spec and the annotations.
 struct DeletionRules {
     /// The policy for the decisions about releases: an uninstall needs no approval, and skips the hooks of the releases
     /// that an annotation names.

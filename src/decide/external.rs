@@ -90,7 +90,7 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     }
 }
 
-/// How far osdpl has published an external service.
+/// The progress of the publication of an external service.
 enum Publication {
     /// The Service and its Endpoints are in the cluster, so pods can reach the external host.
     Ready,
@@ -100,7 +100,7 @@ enum Publication {
     Pending,
 }
 
-/// Plans to publish one external service; returns how far it is published.
+/// Plans to publish one external service; returns the progress of the publication.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
@@ -167,7 +167,7 @@ fn next_lookup(
     }
 }
 
-/// Plans to apply the Service and the Endpoints of an external service, if the cluster lacks them or has other ones.
+/// Plans to apply the Service and the Endpoints of an external service, if they do not exist or differ.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,

@@ -129,8 +129,8 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // If the node still exists, its host must stay. osdpl removes the node from the annotation, and the user
-            // must annotate again after removing the node.
+            // A node that still exists keeps its host in Nova. osdpl takes the node's name out of the annotation. The
+            // user must add the name again after the node is deleted.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));

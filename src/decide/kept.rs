@@ -123,7 +123,7 @@ pub struct Changes {
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
-/// What osdpl knows from its lookups of the address of an external host.
+/// The results of osdpl's lookups of an external host.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     /// The external service whose host osdpl looks up.

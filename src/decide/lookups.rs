@@ -15,7 +15,7 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 
 /// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
-/// osdpl looks up a host every few seconds, and each change of the reported result costs an event.
+/// osdpl looks up a host every few seconds, and each change of the reported result causes an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// The result of lookups that osdpl reports: it changes only after all lookups have had another result for the time
@@ -56,7 +56,8 @@ pub(crate) type Lookups = Damped<bool>;
 impl Lookups {
     /// Returns the warning that the lookups of a host fail; `None` if osdpl reports no failure.
     ///
-    /// The warning does not contain the last error, because errors may alternate and each new text costs an event.
+    /// The warning does not contain the last error, because the errors of several lookups may differ, and each new text
+    /// would cause an event.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(
             report.unwrap().report(),
             &"it took too long",
-            "reports the new result after it lasted for two minutes"
+            "osdpl reports a new result after the result has lasted for two minutes"
         );
     }
 

@@ -89,7 +89,8 @@ pub enum Hold {
     Objects,
     /// The plan lacks responses to reads. The next pass follows at once, and its snapshot contains the responses.
     Reads,
-    /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides it.
+    /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides the
+    /// rest.
     Actions,
     /// The operator is fetching charts, and the stored status contains more information than a new status would.
     Charts,

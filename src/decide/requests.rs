@@ -117,7 +117,7 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object in the cluster under a name that osdpl wants to use, if no watch has the object.
+    /// Reads the object with a name that osdpl wants to use, if no watch contains the object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -228,7 +228,8 @@ pub struct Received {
 pub type Responses = BTreeMap<Read, Received>;
 
 impl Received {
-    /// Returns until when the response is valid; `None` if the data never changes or a watch reports its changes.
+    /// Returns the time until which the response is valid; `None` if the data never changes or a watch reports its
+    /// changes.
     pub fn until(&self) -> Option<Timestamp> {
         let lifetime = match &self.response {
             Response::Networks(Err(_))

@@ -22,8 +22,8 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
 
 /// Returns the spec that osdpl follows, and the releases that this spec selects.
 ///
-/// In this spec, existing releases keep their name and namespace: `rejected` contains such a spec if the user changed a
-/// name or namespace. `requested` is the selection of the spec as written.
+/// If the user changed the name or namespace of an existing release, osdpl follows the spec in `rejected`, which
+/// contains the old name and namespace. Otherwise, osdpl follows the user's spec; `requested` contains its releases.
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
@@ -59,7 +59,7 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect()
 }
 
-/// Returns the observed state, completed by the names of releases in the catalogue and by the root causes.
+/// Returns the observed state of the snapshot, and adds the root causes and the catalogue names of the releases.
 pub(crate) fn observe(snapshot: &Snapshot, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
     for (key, release) in &mut observed.releases {

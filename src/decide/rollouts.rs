@@ -19,8 +19,8 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans to set the update strategies that the `DaemonSets` in the cluster lack, before helm changes their pod
-/// templates.
+/// Plans to set the update strategy of each `DaemonSet` that has another strategy, before helm changes its pod
+/// template.
 ///
 /// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {

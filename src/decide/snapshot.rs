@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub objects: Objects,
     /// The responses to the reads that the last plan requested.
     pub responses: Responses,
-    /// Uninstalled releases whose Jobs are still to be deleted.
+    /// The uninstalled releases whose Jobs osdpl must still delete.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,

@@ -61,7 +61,7 @@ impl Attempt {
         self.number
     }
 
-    /// Returns the number of the revision that the attempt was to make.
+    /// Returns the number of the revision that osdpl tried to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }

@@ -174,8 +174,8 @@ mod tests {
         for (text, now, before_uninstall) in [
             ("1 deployed", "", ""),
             ("1 superseded, 2 deployed", "", ""),
-            // A revision failed, and the next revision succeeded: the cleanup removes what only the failed revision
-            // had.
+            // A revision failed, and the next revision succeeded: the cleanup removes the objects that only the failed
+            // revision had.
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),

@@ -1,4 +1,4 @@
-//! The fields that a manifest sets in an object.
+//! Collects the fields that a manifest sets in an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -38,8 +38,8 @@ impl fmt::Display for ReleaseKey {
 pub enum RevisionOrigin {
     /// osdpl made the revision in this attempt: the label contains the number of the revision.
     Ours(Attempt),
-    /// Someone else made the revision, and helm copied the label from another revision: in an upgrade from the previous
-    /// one, in a rollback from the revision that it restores.
+    /// Someone else made the revision, and helm copied the label from another record: in an upgrade from the record of
+    /// the previous revision, in a rollback from the record of the restored revision.
     Inherited(Attempt),
     /// Someone else made the revision, and its record has no attempt label.
     Foreign,

@@ -20,7 +20,7 @@ pub enum State {
         batch: i32,
     },
     /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the pods is not ready,
-    /// and when the rollout stops if a pod is still not ready then.
+    /// and the time at which the rollout stops if a pod is still not ready.
     Batch(Vec<String>, String, Option<Timestamp>),
     /// The rollout stopped, because a pod of the newest template is unhealthy. Contains the pod's node, the reason, and
     /// the nodes of the batch.

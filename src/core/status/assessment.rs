@@ -1,4 +1,4 @@
-//! Assesses the overall state of the cloud: an ordered list of checks, of which the first one that applies decides.
+//! Assesses the overall state of the cloud with an ordered list of checks. The first check that applies decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 

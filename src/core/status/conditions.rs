@@ -54,7 +54,8 @@ fn describe_pause(report: &Report<'_>) -> String {
     format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
-/// Returns whether osdpl can use the Ceph that the spec declares, with the reason and message for the condition.
+/// Returns whether osdpl can use the Ceph cluster that the spec declares, with the reason and message for the
+/// condition.
 fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {

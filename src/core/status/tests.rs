@@ -266,7 +266,7 @@ fn failed_pass_clears_ready_until_the_next_success() {
         ("False", "AsExpected"),
         "Stalled stays false, because the next pass may succeed"
     );
-    let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
+    let suffix = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");

@@ -52,7 +52,7 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
     None
 }
 
-/// What the cluster contains under the name of an object that osdpl wants to write.
+/// The state in the cluster of an object that osdpl wants to write.
 enum Live {
     /// osdpl has not read the object yet.
     Unread,
@@ -69,8 +69,7 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns what the cluster contains under the name of `object`: from a watch or, if no watch has the object, from a
-/// one-off read.
+/// Returns the state of `object` in the cluster, from a watch or, if no watch has the object, from a one-off read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);

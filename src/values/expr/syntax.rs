@@ -89,7 +89,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     (at, problem)
 }
 
-/// Returns the word at the start of a text, else the operator or character there.
+/// Returns the first token of a text: a word, an operator or a single character.
 fn token(text: &str) -> &str {
     let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));

@@ -31,7 +31,7 @@ impl LocatedNode {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// Returns the node below these keys, or the last existing one on the way if a key is missing.
+    /// Returns the node below these keys. If a key is missing, returns the last node that exists on this path.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {

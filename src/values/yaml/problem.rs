@@ -75,7 +75,7 @@ pub fn redact_literals(message: &str) -> String {
 /// How serde's messages write a value (`serde::de::Unexpected`): its kind, and the quote around it.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// How serde's messages write the variant of an enum: no kind, and the quote around it.
+/// The form of an enum variant in serde's messages: the kind, which is empty, and the quote around the variant.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]
