@@ -38,11 +38,11 @@ pub const MANAGER: &str = "osdpl";
 /// The annotation with which a person approves waiting changes. Its value is the target hash, which the status and
 /// `osdpl plan` show.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation with which a person has the operator adopt running releases that someone else installed. Its value is
-/// the names of the releases, separated by commas, or `all`.
+/// The annotation that makes the operator adopt running releases that someone else installed. Its value is the names of
+/// the releases, separated by commas, or `all`.
 pub const ADOPT: &str = "osdpl.dev/adopt";
-/// The annotation with which a person has the operator repair releases. Its value is the names of the releases,
-/// separated by commas, or `all`.
+/// The annotation that makes the operator repair releases. Its value is the names of the releases, separated by commas,
+/// or `all`.
 ///
 /// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries an
 /// operation whose failure a person must fix.
@@ -50,7 +50,7 @@ pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
 /// deletes their hosts from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation with which a person has the uninstall of releases skip hooks that can never finish. Its value is the
+/// The annotation that makes osdpl uninstall releases without their hooks, if a hook can never finish. Its value is the
 /// names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled.
@@ -60,8 +60,8 @@ pub const FINALIZER: &str = "osdpl.dev/releases";
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that names the `NodeMaintenance` for which the operator cordoned the node.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
-/// The annotation on a `NodeMaintenance` with which a person has the operator retry the migration of failed instances.
-/// Its value is ignored.
+/// The annotation on a `NodeMaintenance` that makes the operator retry the migration of failed instances. Its value is
+/// ignored.
 pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
 /// sets the finalizer before it changes anything for the maintenance.

@@ -119,8 +119,8 @@ impl Selection {
 pub struct Facts {
     /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// The properties of the Ceph that the cloud uses, as far as the operator could read them; `None` if the cloud uses
-    /// no Ceph.
+    /// The properties of the Ceph cluster that the cloud uses, as far as the operator could read them; `None` if the
+    /// cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
     /// by kind, name and key.

@@ -79,7 +79,6 @@ pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 /// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of how values for some nodes split the release's `DaemonSets`, or [`NO_SPLIT`]. Only
 /// Label on a record: the digest of the split of the release's `DaemonSets`, or [`NO_SPLIT`].
 ///
 /// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one; this is the split.

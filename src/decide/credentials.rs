@@ -19,7 +19,8 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
-/// The annotation of a Secret of osdpl with the keys whose values a Secret of the user replaces, separated by commas.
+/// The annotation on osdpl's Secret that lists the keys whose values a Secret of the user replaces, separated by
+/// commas.
 ///
 /// osdpl needs the keys until the spec no longer names the user's Secret and osdpl has compared the values with the
 /// release records. The operator may restart before that, so the cluster stores the keys.

@@ -90,7 +90,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 
 /// Returns the plan of a deletion from its parts.
 ///
-/// `remaining` says what is left to do after the actions of the plan; `None` if nothing is left.
+/// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
 fn finish(
     mut draft: Draft<'_>,
     selection: Selection,

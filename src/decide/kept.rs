@@ -18,7 +18,7 @@ use osdpl_core::rollout::{Rollouts, Strategy};
 
 /// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
 ///
-/// The messages of the API server may all differ, for example by the number of the request. Each new message costs an
+/// The messages of the API server may all differ, for example by the number of the request. Each new message causes an
 /// event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
@@ -46,20 +46,19 @@ pub struct Kept {
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// The names and resource versions of the Secrets whose credentials osdpl has compared with the release records.
-    /// The Secrets contain the credentials that the releases use.
+    /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
     /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
-    /// The Services that the external services needed at the last search for obsolete Services that found none.
+    /// The Services that the external services needed when osdpl last searched for obsolete Services and found none.
     ///
     /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
     /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects that releases mounted to use Ceph at the last search for obsolete objects that found
-    /// none.
+    /// The names of the objects that releases mounted to use Ceph when osdpl last searched for obsolete objects and
+    /// found none.
     ///
     /// Kept so that osdpl searches again only after these names have changed. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
@@ -141,8 +140,8 @@ pub(crate) struct Lookup {
 pub struct Refusal {
     /// How often in a row the API server has refused the write.
     pub count: u32,
-    /// The message that osdpl reports: it replaces the message only after a while, because each new message costs an
-    /// event and a write of the status.
+    /// The message that osdpl reports. osdpl replaces it only after a while, because each new message causes an event
+    /// and a write of the status.
     pub message: String,
     /// When the API server first refused the write with this message.
     pub since: Timestamp,

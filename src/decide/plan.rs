@@ -48,7 +48,7 @@ pub struct Plan {
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
     /// The settings and the status of the Ceph cluster that the spec declares, or why osdpl can't read the settings;
-    /// `None` if the cloud uses no Ceph.
+    /// `None` if the cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,

@@ -182,7 +182,7 @@ pub struct Recorded {
     pub owner: Option<String>,
 }
 
-/// What the cluster contains under the name of an object that osdpl wants to write.
+/// The object in the cluster that has the name of an object that osdpl wants to write.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// No object of this kind and name exists.

@@ -34,7 +34,7 @@ pub struct PastRevision {
     pub cleaned_up: bool,
 }
 
-/// A cleanup, which removes the objects of `revisions` that are not also objects of a revision in `kept`.
+/// A cleanup: osdpl removes the objects of `revisions` that no revision in `kept` contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last

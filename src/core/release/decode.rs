@@ -41,7 +41,7 @@ pub enum DecodeError {
     Damaged(io::Error),
     /// The payload unpacks to more bytes than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB, more than any release needs; osdpl does not read it: find out what \
+        "the release record unpacks to more than {} MiB, more than any release needs; osdpl ignores it: find out what \
          wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,

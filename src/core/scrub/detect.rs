@@ -60,7 +60,7 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// osdpl itself marks most secrets in the layers, so this function accepts more values than [`is_secret_value`]. It
+/// osdpl itself marks most secrets in the layers, so this function reports fewer secrets than [`is_secret_value`]. It
 /// ignores keys above the value, except for keys of passwords: below a key such as `token` there are also settings, for
 /// example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {

@@ -22,11 +22,11 @@ pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph")
 /// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write each of `objects` that the cluster lacks or has with other data; after a problem, plans nothing and
-/// returns the first problem.
+/// Plans to write the `objects` that do not exist in the cluster or have other data there. After a problem, plans
+/// nothing and returns the first problem.
 ///
-/// There is a problem if the cluster has an object of the same name that lacks osdpl's label and has other data, or
-/// that belongs to another Ceph cluster.
+/// An existing object of the same name is a problem if it lacks osdpl's label and has other data, or if it belongs to
+/// another Ceph cluster.
 pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
@@ -56,11 +56,11 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
 enum Live {
     /// osdpl has not read the object yet.
     Unread,
-    /// The object has osdpl's label. Contains the object's data.
+    /// The object does not exist.
     Absent,
-    /// The object has osdpl's label. Contains its data.
+    /// The object has osdpl's label. Contains the object's data.
     Ours(Data),
-    /// The object lacks osdpl's label. Contains its data.
+    /// The object lacks osdpl's label. Contains the object's data.
     Foreign(Data),
 }
 

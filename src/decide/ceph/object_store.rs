@@ -17,7 +17,7 @@ use osdpl_core::observed::ReleaseKey;
 
 /// The release that registers the object store in Keystone.
 ///
-/// The release also runs the gateways, unless Rook or an external Ceph runs them.
+/// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
 const RELEASE: &str = "ceph-rgw";
 /// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
