@@ -1,5 +1,5 @@
-//! The custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the observed
-//! state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
+//! Defines the custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the
+//! observed state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
 //!
 //! Pure module (no I/O). `osdpl crd` generates the CRDs in `crds/` from these types, and a test verifies that the files
 //! in `crds/` are up to date.
@@ -44,8 +44,8 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 /// The annotation that makes the operator repair releases. Its value is the names of the releases, separated by commas,
 /// or `all`.
 ///
-/// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries an
-/// operation whose failure a person must fix.
+/// The operator overwrites revisions that it did not create, restores edited and deleted objects, and soon retries a
+/// failed operation that would otherwise wait for a person.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
 /// deletes their hosts from Nova and Neutron.

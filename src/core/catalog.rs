@@ -1,8 +1,8 @@
-//! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into typed
-//! and validated structs.
+//! Parses the catalogue from YAML into typed and validated structs: services and their releases, presets, features and
+//! OpenStack releases.
 //!
-//! Pure module: callers pass the texts of the files ([`Files`]), so it reads no disk. To add a service, preset, feature
-//! or OpenStack release, add a YAML file to the catalogue. The module [`file`] is the schema of these files.
+//! Pure module (no I/O): callers pass the texts of the files ([`Files`]). To add a service, preset, feature or
+//! OpenStack release, add a YAML file to the catalogue. The module [`file`] is the schema of these files.
 
 mod added;
 mod check;
@@ -83,8 +83,7 @@ pub struct Catalog {
     release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// The changes to objects of releases that do not count as drift, by field manager or by field
-    /// (`values/drift.yaml`).
+    /// The changes of objects that osdpl does not report as drift, by field manager or by field (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
@@ -106,8 +105,8 @@ pub struct Service {
     pub description: String,
     /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
-    /// The releases of the service, by name. A name is unique across all services.
-    /// Most services have one release; boxed, because a map allocates space for eleven entries.
+    /// The releases of the service, by name. A name is unique across all services. Each release is boxed, because a map
+    /// allocates space for eleven entries, and most services have one release.
     pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
@@ -116,7 +115,7 @@ pub struct Service {
     pub external: Option<file::External>,
 }
 
-/// A helm release of a service: its chart, its values, and what the operator must know about its objects.
+/// A helm release of a service: its chart, its values, and the properties of its objects that the operator needs.
 #[derive(Debug)]
 pub struct Release {
     /// The name of the chart that helm installs.
@@ -137,8 +136,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// The components of which more than half of the pods must be ready. The operator does not declare a node ready to
-    /// be drained if fewer pods would remain.
+    /// The components with a quorum: more than half of their pods must be ready. The operator does not declare a node
+    /// ready to be drained if fewer pods would remain.
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
@@ -175,8 +174,8 @@ pub struct Release {
 pub struct Endpoint {
     /// The component whose pods serve the API.
     pub component: Component,
-    /// The key of the API below `endpoints` in the values of charts, such as `compute`. It equals the service type in
-    /// Keystone's service catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
+    /// in Keystone's service catalogue.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,

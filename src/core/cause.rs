@@ -1,5 +1,5 @@
-//! Finds the root cause of a component or Job that is not ready: follows which object each object waits for, until an
-//! object waits for no other one.
+//! Finds the root cause of a component or Job that is not ready. The search goes from each object to the object that it
+//! waits for, until an object waits for no other object.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
@@ -51,7 +51,7 @@ pub struct Input<'a> {
     pub pods: &'a Pods<'a>,
     /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// Cluster state besides workloads, Jobs and pods that explains why pods are not ready: claims, nodes, logs.
+    /// Other cluster state that explains why pods are not ready: claims, nodes, logs.
     pub facts: &'a Facts<'a>,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the objects with these settings that the
-//! charts mount.
+//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the Secrets and `ConfigMaps` through
+//! which charts mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
 //! names the Secret and the key, and never quotes the value, because a person may have pasted a secret under the wrong
@@ -180,8 +180,8 @@ pub struct Ceph {
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// The key of `client.admin` with its settings, if the charts create pools and users themselves; `users` is then
-    /// empty. Else `None`.
+    /// The key of `client.admin` with its settings, if the charts create pools and users themselves. Then `users` is
+    /// empty. `None` if the charts create no pools and users.
     pub admin: Option<Admin>,
 }
 

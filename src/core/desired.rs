@@ -196,7 +196,7 @@ pub struct Blocked {
 pub struct Desired {
     /// The desired releases, by catalogue name.
     pub releases: BTreeMap<String, DesiredRelease>,
-    /// All findings about the spec, also those that osdpl made while it merged the values.
+    /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
 }
 
@@ -292,9 +292,11 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release; `None` if it sets none, or the locked version.
+/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the locked
+/// version.
 ///
-/// Facts about the locked version in the catalogue, such as its keys, may be wrong for another version.
+/// The catalogue describes the locked version of a chart. Its data, such as the keys of the values, may be wrong for
+/// another version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -28,7 +28,7 @@ pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
-/// What an upgrade does to an object that differs between the manifests.
+/// The effect of an upgrade on an object that differs between the manifests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
@@ -94,7 +94,7 @@ pub struct Difference {
     /// The identity of the object.
     #[serde(flatten)]
     pub id: Id,
-    /// What the upgrade does to the object.
+    /// The effect of the upgrade on the object.
     pub effect: Effect,
     /// The changed fields; empty if only one of the two manifests contains the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -54,7 +54,7 @@ impl Finding {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Creates a finding of the level error, because of which osdpl refuses the resource.
+    /// Creates a finding of the level error. osdpl refuses a resource with such a finding.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }

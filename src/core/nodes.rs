@@ -74,7 +74,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// Counts, for each of these labels, the nodes that have the label once the operator has applied `changes`.
+/// Counts the nodes that will have each of these labels after the operator has applied `changes`.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,

@@ -1,4 +1,5 @@
-//! The observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm processes.
+//! Defines the observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm
+//! processes.
 //!
 //! Pure module (no I/O). The operator collects this state in each pass; `plan` and `status` read it.
 
@@ -35,7 +36,7 @@ pub use storage::{Claim, ClaimPhase, Class};
 /// state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// What helm's records tell about each release; a release without a record has no entry.
+    /// The state of each release according to helm's records. A release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -71,7 +72,7 @@ pub struct Observed {
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
-/// What helm's records tell about one release, above all its newest record.
+/// The state of one release according to helm's records, mostly from its newest record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
     /// helm's status of the newest revision.
@@ -80,11 +81,11 @@ pub struct ObservedRelease {
     pub revision: i64,
     /// When helm created the record of the newest revision.
     pub created_at: Option<Timestamp>,
-    /// Whether helm has ever deployed a revision of the release successfully, as far as the existing records tell.
+    /// Whether a record of the release shows that helm once deployed a revision successfully.
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of those inputs of the newest revision that come from the catalogue, from the label of its record.
+    /// The digest of the inputs of the newest revision that come from the catalogue, from the label of its record.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
     /// name from the chart, the spec or helm's name.
@@ -95,7 +96,7 @@ pub struct ObservedRelease {
     pub instances: Option<String>,
     /// The digest of the split of the release's `DaemonSets` by values for some nodes, from the newest record's label.
     pub split: Option<String>,
-    /// All revisions of which helm has a record, lowest first.
+    /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
     /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
     pub own_inputs: Option<String>,
@@ -179,7 +180,7 @@ pub enum Liveness {
     Unknown,
 }
 
-/// The content of a record's payload, as far as osdpl needs it.
+/// The fields of a record's payload that osdpl needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordBody {
     /// The name of the installed chart.
@@ -249,7 +250,7 @@ pub struct Workload {
     pub updated: i32,
     /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods of older templates. They may be counted in `ready`, too.
+    /// The number of a Deployment's pods that run an older template. The number `ready` may include them.
     pub outdated_pods: i32,
     /// Whether pods that are missing now existed before: the newest template was rolled out completely, or a pod that
     /// is not ready now was ready before. If false, the missing pods may still be starting for the first time.
@@ -296,7 +297,7 @@ pub struct ObservedJob {
 /// A helm process that this operator runs now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningHelm {
-    /// What the helm process does: an upgrade or an uninstall.
+    /// The operation that the helm process runs: an upgrade or an uninstall.
     pub verb: Verb,
     /// The digest of the inputs that helm was given; empty for an uninstall.
     pub inputs: String,

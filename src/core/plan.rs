@@ -29,7 +29,7 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// What the spec and the annotations of the resource permit in this pass.
+/// The rules for this pass, from the spec and the annotations of the resource, such as an approved target hash.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Whether changes that the spec did not request wait for a person's approval.
@@ -139,8 +139,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases of which osdpl made a revision or for which it runs helm now, with their names in the
-    /// catalogue.
+    /// Returns the releases that osdpl manages, with their names in the catalogue: osdpl made one of their revisions,
+    /// or runs helm for them now.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));

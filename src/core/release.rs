@@ -1,4 +1,4 @@
-//! helm's release records: one Secret for each revision of a release.
+//! Reads and changes helm's release records. helm stores each revision of a release as a record in a Secret.
 //!
 //! osdpl reads a record in two parts, because one of them is expensive. A watch reports the *metadata* of all records
 //! (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels tell

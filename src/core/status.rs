@@ -1,5 +1,5 @@
-//! The status of an OpenStackDeployment: `report(previous, …, now)` returns the next status and the events for its
-//! changes.
+//! Computes the status of an OpenStackDeployment: `report(previous, …, now)` returns the next status and the events for
+//! its changes.
 //!
 //! Pure module (no I/O). Equal inputs give equal statuses, so that the operator does not write an unchanged status. A
 //! condition that did not change keeps its transition time from `previous`.
@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the next status of the resource, and the events about what changed since the previous status.
+/// Returns the next status of the resource, and the events about the changes since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,
@@ -150,8 +150,8 @@ fn shortened(message: &str) -> String {
 
 /// Returns the OpenStack release that the spec requests, and the release that is deployed.
 ///
-/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, it names another
-/// one only when all helm releases are in sync.
+/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, the status names
+/// another release only when all helm releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

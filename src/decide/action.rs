@@ -1,4 +1,4 @@
-//! Actions: the writes that a plan consists of, as data.
+//! Defines actions. An action is one write of a plan, as data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -89,7 +89,7 @@ pub enum Action {
         /// The fields to set in the spec of the `CephObjectStore`.
         settings: Value,
     },
-    /// Change those labels of a node that osdpl manages.
+    /// Change labels of a node that osdpl manages.
     LabelNode {
         /// The name of the node.
         name: String,
@@ -129,7 +129,7 @@ pub enum Action {
         name: String,
         /// The namespace and name of the release.
         key: ReleaseKey,
-        /// What to do with the release.
+        /// The operation on the release.
         action: plan::Action,
     },
     /// Evict a pod, so that its `DaemonSet` makes a new one.

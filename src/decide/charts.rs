@@ -127,7 +127,7 @@ pub(crate) fn is_fetching(desired: &Desired) -> bool {
     blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
-/// Replaces each chart that the operator is still fetching by a placeholder: the chart that the status names.
+/// Replaces each chart that the operator is still fetching by a placeholder with the version and digest in the status.
 ///
 /// Returns the releases whose charts are placeholders.
 pub(crate) fn fill_placeholders(

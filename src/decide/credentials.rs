@@ -98,7 +98,7 @@ struct ServiceCredentials<'a> {
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-/// Where the value of a credential comes from.
+/// The source of a credential's value.
 enum Value {
     /// The value is known.
     Known(String),
@@ -261,8 +261,8 @@ impl Search<'_, '_> {
 
     /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// The installed release will have a value that only its record will contain. A newly generated value would not
-    /// match.
+    /// helm installs the release with a value that osdpl can read only from the future record. A newly generated value
+    /// would not match.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -337,7 +337,7 @@ struct Update {
     reasons: Vec<String>,
 }
 
-/// What osdpl knows about a Secret in which it stores credentials.
+/// The state of a Secret in which osdpl stores credentials.
 enum StoredSecret {
     /// osdpl has not read the Secret yet.
     Unread,

@@ -231,8 +231,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps the Secrets that releases may mount
-        // that osdpl does not manage.
+        // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps a Secret if a release that osdpl
+        // does not manage may mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);

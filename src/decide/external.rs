@@ -141,7 +141,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     result
 }
 
-/// Returns what osdpl knows about the addresses of an external host after one more lookup, whose result is `found`.
+/// Adds the result `found` of one more lookup to the results of the lookups of an external host.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,

@@ -51,7 +51,6 @@ pub struct Kept {
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
     /// The Services that the external services needed when osdpl last searched for obsolete Services and found none.
     ///
     /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
@@ -118,7 +117,8 @@ pub struct Changes {
     pub(crate) revision: i64,
     /// The digest of the inputs that the upgrade would apply.
     pub(crate) inputs: String,
-    /// The value paths; or why osdpl does not know the paths, and when it reads the release record again.
+    /// The value paths; or the reason why osdpl does not know the paths, and the time when it reads the release record
+    /// again.
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 

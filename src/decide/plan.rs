@@ -1,4 +1,5 @@
-//! The plan of a pass: what osdpl does and why, the data that the next pass needs, and the data for the status.
+//! Defines the plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the
+//! status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use osdpl_values::Values;
 /// The values in the record of each release, or why osdpl can't read the record.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
-/// What osdpl does in a pass and why, the data that the next pass needs, and the data for the status.
+/// The plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the status.
 #[derive(Default)]
 pub struct Plan {
     /// The data that the next snapshot must contain.

@@ -1,5 +1,5 @@
-//! Plans what helm does with releases. While helm slots are scarce, the release with the longest chain of dependents
-//! starts first.
+//! Plans the helm runs of releases. If helm slots are scarce, the release with the longest chain of dependents starts
+//! first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

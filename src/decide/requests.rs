@@ -1,4 +1,4 @@
-//! The requests of a plan for data, and the responses that the next snapshot contains.
+//! Defines the requests of a plan for data, and the responses in the next snapshot.
 //!
 //! A plan requests all data that it needs, even if the snapshot already contains the data. The operator keeps a watch
 //! or a response exactly as long as the newest plan requests it.
@@ -77,7 +77,8 @@ pub struct Requests {
     pub reads: BTreeSet<Read>,
     /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// What the background tasks of the operator must watch and probe; `None` makes the tasks continue as before.
+    /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
+    /// continue as before.
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
@@ -85,7 +86,7 @@ pub struct Requests {
     pub setting: Option<CloudSettings>,
 }
 
-/// What the background tasks of the operator must watch and probe.
+/// The objects and APIs that the background tasks of the operator must watch and probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
     /// The releases whose objects the operator watches for drift.

@@ -1,4 +1,4 @@
-//! The identity of one run of helm. osdpl stores it as a label of the record that this run makes.
+//! Identifies one run of helm. osdpl stores this identity in a label of the record that the run makes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -38,7 +38,7 @@ pub struct PastRevision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
-    /// deployed one.
+    /// deployed revision.
     pub revisions: BTreeSet<u32>,
     /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,

@@ -1,4 +1,4 @@
-//! The objects in a rendered manifest: their identity and which fields they set, without the contents.
+//! Parses the objects in a rendered manifest: their identities, and the fields that the manifest sets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,7 +32,7 @@ pub struct Object {
     pub fields: Vec<Field>,
 }
 
-/// The characters at the beginning of a line with which helm starts the next document (`(?m)^---[ \t]*`, helm:
+/// The text that starts the next document of a manifest, if it is at the beginning of a line (helm: `(?m)^---[ \t]*` in
 /// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 

@@ -61,7 +61,7 @@ pub struct RecordMeta {
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
+    /// The digest of the inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
     /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. It is right even if someone else made the revision.

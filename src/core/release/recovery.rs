@@ -2,7 +2,7 @@
 
 use super::{Event, Hook, Phase, Status};
 
-/// What to do about a record whose helm process died.
+/// The action that recovers a release after its helm process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Do nothing: helm accepts the next upgrade or install.

@@ -21,8 +21,8 @@ pub struct RevisionSource {
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// The defaults of the chart's `values.yaml`. For each chart that it includes, helm adds the defaults under that
-    /// chart's name.
+    /// The default values in the chart's `values.yaml`. helm adds the default values of each dependency under the name
+    /// of the dependency.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,

@@ -1,4 +1,4 @@
-//! The operations of helm that osdpl runs.
+//! Defines the operations of helm that osdpl runs.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub(super) struct PodCounts {
     pub(super) stale_count: i32,
     /// The newest template revisions of all `DaemonSets` of the component, joined; empty if any revision is unknown.
     pub(super) revision: String,
-    /// The number of pods made from the newest template, without those that are being deleted.
+    /// The number of pods made from the newest template. Pods that are being deleted do not count.
     pub(super) fresh: i32,
     /// The number of ready pods made from the newest template.
     pub(super) ready: i32,

@@ -7,7 +7,7 @@ use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// What the rollout of a component does or waits for.
+/// The state of a component's rollout: the step that it takes, or the reason why it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// The operator does not know the component's pods or their newest template yet.

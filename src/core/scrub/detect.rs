@@ -45,8 +45,8 @@ const PIN: &str = "pin";
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
 /// password, or an assignment to a secret key.
 ///
-/// helm's records do not mark secrets, so the function returns true in cases of doubt. Below the charts' top-level key
-/// `secrets` are only names of Secrets, which are not secret.
+/// helm's records do not mark secrets, so the function returns true in cases of doubt. The charts' top-level key
+/// `secrets` contains only names of Secrets, which are not secret.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {

@@ -136,8 +136,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // If a container crashes and Kubernetes restarts the container, the pod does not count as failed. So a stuck pod
-    // also counts as a failure.
+    // A pod whose container crashes and restarts does not count as a failed pod of the Job. So a stuck Job also counts
+    // as a failure.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)

@@ -41,7 +41,7 @@ pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// Describes a pause of the cloud: which releases wait because of it, and how a person ends it.
+/// Describes a pause of the cloud: the releases that wait because of the pause, and the way to end the pause.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));

@@ -231,8 +231,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that an operation on a release failed; `None` if an event reported the failure before, or if osdpl
 /// stopped helm on purpose.
 ///
-/// The failure itself says whether an event reported it. The step can't tell, because it changes several times after
-/// one failure.
+/// The field `is_reported` of the failure says whether an event reported it. The step of the release does not say that,
+/// because the step changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {

@@ -44,7 +44,7 @@ pub(crate) fn rook_gateway(
 /// osdpl does not know the password yet.
 ///
 /// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL, if
-/// the cloud publishes one, else the Service.
+/// the cloud publishes one, and otherwise the Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;

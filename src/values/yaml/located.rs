@@ -1,4 +1,5 @@
-//! A YAML tree in which every node knows its location, for errors and to show where a value comes from.
+//! Parses YAML into a tree in which every node knows its location. Errors use the location, and so does the provenance
+//! of a value.
 
 use std::fmt::{self, Write as _};
 
