@@ -147,8 +147,8 @@ pub(crate) fn unknown_names(
 /// Returns the warning that osdpl did what an annotation requests, but could not remove the annotation.
 fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
-        "it had its effect and could not be removed: {problem}; allow the operator to change annotations of the \
-         resource, or remove it yourself"
+        "osdpl did what the annotation requests, but could not remove it: {problem}; allow the operator to change \
+         annotations of the resource, or remove the annotation yourself"
     );
     Finding::new(Level::Warning, format!("annotation {annotation}"), message)
 }

@@ -296,7 +296,8 @@ impl Search<'_, '_> {
                     let (service, name) = name;
                     return Some(Err(format!(
                         "credential {service}.{name} is lost and can't be read back from release {release}: {problem}; \
-                         put it into a Secret of your own, and name that in spec.services.{service}.credentials.{name}"
+                         put it into a Secret of your own, and name this Secret in \
+                         spec.services.{service}.credentials.{name}"
                     )));
                 }
             }

@@ -216,8 +216,8 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
     };
     let orphaned = response.hosts.without_node().filter(|host| !is_kept(host)).map(|host| {
         format!(
-            "nova still lists host {host}, which has no node any more and no longer reports to nova; if it was \
-             removed for good: osdpl forget {host}"
+            "nova still lists host {host}, which has no node any more and no longer reports to nova; if the host \
+             was removed for good, run osdpl forget {host}"
         )
     });
     kept.chain(orphaned).map(warning).collect()

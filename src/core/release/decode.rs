@@ -35,8 +35,8 @@ const SERVER_SIDE: &str = "ssa";
 pub enum DecodeError {
     /// The payload is not base64 or not gzip, or its end is missing.
     #[error(
-        "the release record's payload is damaged: {0}; nothing is done to the release: restore the secret from a backup, \
-         or delete it if an older revision is good"
+        "the release record's payload is damaged: {0}; osdpl does nothing to the release: restore the secret from a \
+         backup, or delete it if an older revision is good"
     )]
     Damaged(io::Error),
     /// The payload unpacks to more bytes than any release needs.
@@ -47,7 +47,7 @@ pub enum DecodeError {
     TooLarge,
     /// The payload can be unpacked, but its content is not a release.
     #[error(
-        "the release record does not hold a release: {0}; nothing is done to the release: restore the secret from a \
+        "the release record does not hold a release: {0}; osdpl does nothing to the release: restore the secret from a \
          backup, or delete it if an older revision is good"
     )]
     NoRelease(String),

@@ -75,7 +75,7 @@ fn ready(report: &Report<'_>) -> String {
 fn older_resource(report: &Report<'_>, _: &Health) -> Check {
     let other = report.older_resource.as_ref()?;
     let message = format!(
-        "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
+        "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
     );
     Some((Phase::Failed, reason::OLDER_RESOURCE, message))
 }

@@ -79,12 +79,12 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source}: monitors; ceph.conf and the key of client.admin are written for the charts, which create pools and users themselves{health}"
+            "{source}: monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
     let names = names.join(", ");
-    format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
+    format!("{source}: users for {names}; osdpl writes ceph.conf and the keys of these users for the charts{health}")
 }
 
 /// Returns all conditions of the status. A condition whose status did not change keeps its transition time.
