@@ -151,7 +151,8 @@ pub struct Release {
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that are not hooks. The operator deletes them before an upgrade, because a Job is immutable.
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in which a Job of the release records what it created.
+    /// The name of the `ConfigMap` in which a Job of the release records facts, such as the ids of objects that it
+    /// created.
     pub facts: Option<String>,
     /// The names of Secrets that helm leaves behind on uninstall. Only the deletion policy `Purge` removes them.
     pub kept_secrets: Vec<String>,

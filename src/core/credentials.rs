@@ -53,7 +53,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of osdpl whose generated credentials someone edited, and osdpl restored.
+/// A Secret of osdpl in which osdpl restored generated credentials, because someone had edited them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The name of the service that owns the credentials.

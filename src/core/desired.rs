@@ -262,7 +262,7 @@ pub struct DesiredRelease {
     pub managed: bool,
     /// What osdpl does if someone edited or deleted objects of the release without helm.
     pub drift: DriftPolicy,
-    /// The reason why osdpl can't run helm for the release; `None` if it can run helm.
+    /// The reason why osdpl can't run helm for the release; `None` if osdpl can run helm.
     pub blocked: Option<Blocked>,
 }
 

@@ -144,7 +144,7 @@ fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     taking_part.map(|object| (object.id(), object)).collect()
 }
 
-/// Returns what an upgrade does to an object that differs between the manifests.
+/// Returns the effect of an upgrade on an object that differs between the manifests.
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {

@@ -104,7 +104,7 @@ pub struct ObservedRelease {
     pub own_revision: Option<u32>,
     /// The helm run that made the newest record, according to the label of the record; `None` without the label.
     pub attempt: Option<Attempt>,
-    /// The content of the newest record's payload; `None` until it was read.
+    /// The content of the newest record's payload; `None` until the operator has read the payload.
     pub body: Option<RecordBody>,
     /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
     /// is wrong; `None` if osdpl can use the records.
@@ -189,7 +189,7 @@ pub struct RecordBody {
     pub chart_version: String,
     /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
-    /// The hook that helm runs now, or whose failure made the operation fail.
+    /// The hook that helm runs now, or that made the operation fail.
     pub hook: Option<ObservedHook>,
     /// The workloads in the manifest, as (kind, namespace, name). The release is ready once they are available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,

@@ -61,8 +61,8 @@ impl Policy {
 /// The step of every release, with the target hash that an approval must name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decision about each release, by the release's name in the catalogue, or by helm's name if the catalogue does
-    /// not have the release. If a desired release has the same name, the key is `namespace/name`.
+    /// The decision about each release. The key is the release's name in the catalogue, or helm's name if the catalogue
+    /// does not have the release. If a desired release already has this name, the key is `namespace/name`.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
     /// until all releases have these inputs.

@@ -32,7 +32,7 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The input of [`report`]: what the pass resolved, observed and decided.
+/// The input of [`report`]: the results of the pass, such as the desired state, the observed state and the plan.
 pub struct Report<'a> {
     /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,

@@ -332,7 +332,7 @@ struct Update {
     is_complete: bool,
     /// The keys whose values the operator generates, each with the kind of value to generate.
     generated: BTreeMap<String, file::Credential>,
-    /// The keys that someone else edited and that osdpl reverts.
+    /// The keys that someone else edited and whose values osdpl restores.
     restored: Vec<String>,
     /// Why osdpl stores the Secret; empty if the Secret stays as it is.
     reasons: Vec<String>,
@@ -382,7 +382,7 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has osdpl's label, so that the watch lists it.
+/// Returns whether a Secret has osdpl's label. The watch lists only Secrets with this label.
 fn is_labelled(secret: &Secret, deployment: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }

@@ -156,8 +156,8 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 ///
 /// The caller does this only once all releases are uninstalled.
 ///
-/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether no
-/// release is left that may use the cloud's secrets.
+/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether all
+/// releases that may use the cloud's secrets are gone.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,

@@ -58,10 +58,11 @@ pub(crate) fn publish_all(
     ready
 }
 
-/// Returns the services that still have a release that osdpl made.
+/// Returns the services that osdpl installed in the cluster and has not uninstalled yet.
 ///
-/// osdpl publishes an external service only after such a release is uninstalled, and the uninstall may wait for
-/// approval. Otherwise the Endpoints of the external service would replace the Endpoints of the running release.
+/// If the spec makes such a service external, osdpl first uninstalls its releases, and the uninstall may wait for
+/// approval. Until then, osdpl must not publish the external service, because its Endpoints would replace the Endpoints
+/// of the running release.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases

@@ -56,7 +56,7 @@ impl Attempt {
         &self.instance
     }
 
-    /// Returns the number of the attempt, counted by its operator process.
+    /// Returns the number of the attempt. Each operator process numbers its own attempts.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A text that is not the label value of an attempt.
+/// The error for a text that is not the label value of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
