@@ -49,7 +49,7 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
         return Vec::new();
     }
     if paths.is_empty() {
-        return vec![without_values("(no value: the chart, helm's version or its flags)".into())];
+        return vec![without_values("(no value; the chart, helm's version or helm's flags change)".into())];
     }
     let redactor = Redactor::new(release, &preview.scrubber, [before, after]);
     let printed = |values: &Values, path: &Path, source: ValuesSource| match options {

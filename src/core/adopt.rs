@@ -1,4 +1,4 @@
-//! Adoption of clouds whose releases osdpl did not install.
+//! Prepares the adoption of clouds whose releases osdpl did not install.
 //!
 //! osdpl compares the installed releases with the desired state, and builds the spec that describes such a cloud. A
 //! release that someone installed by hand, with Ansible or with another operator equals the desired state if an upgrade

@@ -1,5 +1,5 @@
-//! The custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the observed
-//! state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
+//! Defines the custom resources: `OpenStackDeployment` with the desired state ([`OpenStackDeploymentSpec`]) and the
+//! observed state ([`OpenStackDeploymentStatus`]) of a cloud, and [`NodeMaintenance`].
 //!
 //! Pure module (no I/O). `osdpl crd` generates the CRDs in `crds/` from these types, and a test verifies that the files
 //! in `crds/` are up to date.

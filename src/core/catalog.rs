@@ -1,5 +1,5 @@
-//! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into typed
-//! and validated structs.
+//! Parses the catalogue from YAML into typed and validated structs: services and their releases, presets, features and
+//! OpenStack releases.
 //!
 //! Pure module (no I/O): callers pass the texts of the files ([`Files`]). To add a service, preset, feature or
 //! OpenStack release, add a YAML file to the catalogue. The types in [`file`] are the schema of these files.
@@ -83,8 +83,7 @@ pub struct Catalog {
     release_index: Arc<ReleaseIndex>,
     /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// The changes to objects of releases that do not count as drift, by field manager or by field
-    /// (`values/drift.yaml`).
+    /// The changes of objects that osdpl does not report as drift, by field manager or by field (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
@@ -117,7 +116,7 @@ pub struct Service {
     pub external: Option<file::External>,
 }
 
-/// A helm release of a service: its chart, its values, and what the operator must know about its objects.
+/// A helm release of a service: its chart, its values, and the properties of its objects that the operator needs.
 #[derive(Debug)]
 pub struct Release {
     /// The name of the chart that helm installs.
@@ -179,8 +178,8 @@ pub struct Release {
 pub struct Endpoint {
     /// The component whose pods serve the API.
     pub component: Component,
-    /// The key of the API below `endpoints` in the values of charts, such as `compute`. It equals the service type in
-    /// Keystone's service catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
+    /// in Keystone's service catalogue.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,

@@ -3,7 +3,7 @@
 //!
 //! Pure module (no I/O); the caller passes the source of random bytes. For each credential, osdpl searches in this
 //! order: a Secret that the user names in the spec, osdpl's own Secret, the values in the records of installed
-//! releases. Only if none of them contains the credential, osdpl generates it, once.
+//! releases. If no source contains the credential, osdpl generates it, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ use osdpl_values::{Path, Values, get};
 /// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or that the selected releases use, each with the recipe by
-/// which osdpl generates it.
+/// Returns the credentials that the selected services own or the selected releases use, each with its recipe for
+/// generating a value.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -53,8 +53,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret with generated credentials that someone edited, and in which osdpl restored the credentials that releases
-/// use.
+/// A Secret of osdpl in which osdpl restored generated credentials, because someone had edited them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The name of the service that owns the credentials.
@@ -77,7 +76,7 @@ impl std::fmt::Display for RestoredSecret {
 }
 
 /// Returns the paths at which the values of a release contain only this credential, so that osdpl can read the
-/// credential from there.
+/// credential from these values.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
@@ -125,7 +124,7 @@ pub fn generate_credential<E>(
 
 /// Generates a password of `[A-Za-z0-9]` that starts with a letter.
 ///
-/// To make all 62 characters equally likely, it ignores random bytes from 248 (4 · 62) on.
+/// To make all 62 characters equally likely, the function ignores random bytes of 248 (4 · 62) or more.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);

@@ -119,8 +119,8 @@ impl Selection {
 pub struct Facts {
     /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// The properties of the Ceph that the cloud uses, as far as the operator could read them; `None` if the cloud uses
-    /// no Ceph.
+    /// The properties of the Ceph cluster that the cloud uses, as far as the operator could read them; `None` if the
+    /// cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
     /// by kind, name and key.
@@ -196,7 +196,7 @@ pub struct Blocked {
 pub struct Desired {
     /// The desired releases, by catalogue name.
     pub releases: BTreeMap<String, DesiredRelease>,
-    /// All findings about the spec, also those that osdpl made while it merged the values.
+    /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
 }
 
@@ -227,8 +227,8 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names none. An
     /// upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// How the values split the release's `DaemonSets` by node; `None` if the chart can't split them. An upgrade that
-    /// changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
+    /// The split of the release's `DaemonSets` by values for some nodes; `None` if the chart can't split `DaemonSets`.
+    /// An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
@@ -262,7 +262,7 @@ pub struct DesiredRelease {
     pub managed: bool,
     /// What osdpl does if someone edited or deleted objects of the release without helm.
     pub drift: DriftPolicy,
-    /// The reason why osdpl can't run helm for the release; `None` if it can run helm.
+    /// The reason why osdpl can't run helm for the release; `None` if osdpl can run helm.
     pub blocked: Option<Blocked>,
 }
 
@@ -283,7 +283,7 @@ pub enum Provider {
     External(String),
 }
 
-/// Returns what the spec sets for one release below `spec.services`; `None` if it sets nothing.
+/// Returns the settings of one release below `spec.services`; `None` if the spec has no settings for the release.
 pub(crate) fn release_overrides<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     service: &str,
@@ -292,9 +292,11 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release; `None` if it sets none, or the locked version.
+/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the locked
+/// version.
 ///
-/// Facts about the locked version in the catalogue, such as its keys, may be wrong for another version.
+/// The catalogue describes the locked version of a chart. Its data, such as the keys of the values, may be wrong for
+/// another version.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

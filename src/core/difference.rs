@@ -28,7 +28,7 @@ pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
-/// What an upgrade does to an object that differs between the manifests.
+/// The effect of an upgrade on an object that differs between the manifests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
@@ -94,7 +94,7 @@ pub struct Difference {
     /// The identity of the object.
     #[serde(flatten)]
     pub id: Id,
-    /// What the upgrade does to the object.
+    /// The effect of the upgrade on the object.
     pub effect: Effect,
     /// The changed fields; empty if only one of the two manifests contains the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -144,7 +144,7 @@ fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     taking_part.map(|object| (object.id(), object)).collect()
 }
 
-/// Returns what an upgrade does to an object that differs between the manifests.
+/// Returns the effect of an upgrade on an object that differs between the manifests.
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {

@@ -56,7 +56,7 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// What someone did to an object outside of helm.
+/// A change that someone made to an object outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Someone deleted the object. The API server does not record who did it.
@@ -72,7 +72,7 @@ pub enum Change {
 pub struct DriftedObject {
     /// The identity of the changed object.
     pub id: ObjectId,
-    /// What someone did to the object.
+    /// The change that someone made.
     pub change: Change,
 }
 

@@ -25,7 +25,7 @@ pub use target::{Target, Url, internal, targets};
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
 use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 
-/// The name of the component under which the status shows the health of an API, such as `glance/endpoint`.
+/// The name of the component that represents the API of a release in the status, as in `glance/endpoint`.
 pub const COMPONENT: &str = "endpoint";
 
 /// Returns the health of an API, from the result of its last probe.

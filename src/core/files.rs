@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// The path, text and JSON of a built-in file, as [`Text::BuiltIn`] has them.
+/// The path of a built-in file, and its text and JSON, compressed as in [`Text::BuiltIn`].
 type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The files of the built-in catalogue.

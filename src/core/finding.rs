@@ -54,7 +54,7 @@ impl Finding {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Creates a finding of the level error, because of which osdpl refuses the resource.
+    /// Creates a finding of the level error. osdpl refuses a resource with such a finding.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
@@ -122,7 +122,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // If the message begins with the field, do not write the field before the message.
+        // Do not write the field twice.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }

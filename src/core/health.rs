@@ -138,7 +138,7 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether a `DaemonSet` lacks pods only on `NotReady` nodes, as far as the numbers of pods and nodes show.
+/// Whether only `NotReady` nodes lack pods of a `DaemonSet`. The function compares the numbers of pods and nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);

@@ -1,5 +1,5 @@
-//! The domain of osdpl: the custom resources, the catalogue, the desired and the observed state, the plan and the
-//! status.
+//! Contains the domain logic of osdpl: the custom resources, the catalogue, the desired and the observed state, the
+//! plan and the status.
 //!
 //! All functions of this crate are pure: they use no Kubernetes client, no async runtime and no clock. The only
 //! exception is the module [`files`], which reads the catalogue's files.

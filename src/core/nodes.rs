@@ -19,7 +19,7 @@ use crate::observed::{Labels, Node, NodeCount};
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// What node roles and per-node values of a spec mean for the nodes: label changes, the status of each role, and
+/// The consequences of the node roles and per-node values of a spec: label changes, the status of each role, and
 /// findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
@@ -74,7 +74,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// Counts, for each of these labels, the nodes that have the label once the operator has applied `changes`.
+/// Counts the nodes that will have each of these labels after the operator has applied `changes`.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,
@@ -107,7 +107,7 @@ impl std::fmt::Display for LabelChange {
     }
 }
 
-/// Formats `count` node names, of which it writes the first few: `n1, n2 and 47 more`.
+/// Formats the first few of `count` node names, and the number of the other nodes: `n1, n2 and 47 more`.
 pub fn format_names<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();

@@ -1,4 +1,5 @@
-//! The observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm processes.
+//! Defines the observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm
+//! processes.
 //!
 //! Pure module (no I/O). The operator collects this state in each pass; `plan` and `status` read it.
 
@@ -31,10 +32,11 @@ pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
 
-/// What a pass observed in the cluster; with the desired state it is the input of `plan` and `status`.
+/// The state that a pass observed in the cluster. It is the input of `plan` and `status`, together with the desired
+/// state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// What helm's records tell about each release; a release without a record has no entry.
+    /// The state of each release according to helm's records. A release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
     /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
     /// after approval, because anyone who may write Secrets in a release's namespace can forge its record.
@@ -63,8 +65,8 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How the newest revision of a release compares with the desired state, for each release whose newest revision
-    /// someone else made. This includes revisions that osdpl adopted although they differ.
+    /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
+    /// else made. This includes revisions that osdpl adopted although they differ.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
@@ -73,7 +75,7 @@ pub struct Observed {
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
-/// What helm's records tell about one release, above all its newest record.
+/// The state of one release according to helm's records, mostly from its newest record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
     /// helm's status of the newest revision.
@@ -82,11 +84,11 @@ pub struct ObservedRelease {
     pub revision: i64,
     /// When helm created the record of the newest revision.
     pub created_at: Option<Timestamp>,
-    /// Whether helm has ever deployed a revision of the release successfully, as far as the existing records tell.
+    /// Whether a record of the release shows that helm once deployed a revision successfully.
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of those inputs of the newest revision that come from the catalogue, from the label of its record.
+    /// The digest of the inputs of the newest revision that come from the catalogue, from the label of its record.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
     /// name from the chart, the spec or helm's name.
@@ -95,9 +97,9 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, from the newest record's label.
+    /// The digest of the split of the release's `DaemonSets` by values for some nodes, from the newest record's label.
     pub split: Option<String>,
-    /// All revisions of which helm has a record, lowest first.
+    /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
     /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
     pub own_inputs: Option<String>,
@@ -105,10 +107,10 @@ pub struct ObservedRelease {
     pub own_revision: Option<u32>,
     /// The helm run that made the newest record, according to the label of the record; `None` without the label.
     pub attempt: Option<Attempt>,
-    /// The content of the newest record's payload; `None` until it was read.
+    /// The content of the newest record's payload; `None` until the operator has read the payload.
     pub body: Option<RecordBody>,
     /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
-    /// is wrong; `None` if it can.
+    /// is wrong; `None` if osdpl can use the records.
     pub undecodable: Option<String>,
 }
 
@@ -181,7 +183,7 @@ pub enum Liveness {
     Unknown,
 }
 
-/// The content of a record's payload, as far as osdpl needs it.
+/// The fields of a record's payload that osdpl needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordBody {
     /// The name of the installed chart.
@@ -190,7 +192,7 @@ pub struct RecordBody {
     pub chart_version: String,
     /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
-    /// The hook that helm runs now, or whose failure made the operation fail.
+    /// The hook that helm runs now, or that made the operation fail.
     pub hook: Option<ObservedHook>,
     /// The workloads in the manifest, as (kind, namespace, name). The release is ready once they are available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
@@ -251,7 +253,7 @@ pub struct Workload {
     pub updated: i32,
     /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods of older templates. They may be counted in `ready`, too.
+    /// The number of a Deployment's pods that run an older template. The number `ready` may include them.
     pub outdated_pods: i32,
     /// Whether pods that are missing now existed before: the newest template was rolled out completely, or a pod that
     /// is not ready now was ready before. If false, the missing pods may still be starting for the first time.
@@ -298,7 +300,7 @@ pub struct ObservedJob {
 /// A helm process that this operator runs now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningHelm {
-    /// What the helm process does: an upgrade or an uninstall.
+    /// The operation that the helm process runs: an upgrade or an uninstall.
     pub verb: Verb,
     /// The digest of the inputs that helm was given; empty for an uninstall.
     pub inputs: String,
@@ -310,7 +312,8 @@ pub struct RunningHelm {
     pub skips_hooks: bool,
 }
 
-/// The result of the last probe of a release's API. It exists only if the API accepted the connection.
+/// The result of the last probe of a release's API. The operator stores a result only if the API accepted the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointProbe {
     /// The label `application` of the component that serves the API.

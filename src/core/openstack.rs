@@ -1,4 +1,4 @@
-//! The requests of osdpl to the APIs of the cloud that it runs, and the responses.
+//! Defines osdpl's requests to the APIs of the cloud, and parses the responses.
 //!
 //! ```text
 //! access   the URLs and credentials of the APIs, from the desired state

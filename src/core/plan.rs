@@ -1,4 +1,4 @@
-//! Decides the next step of each release; a step that waits says for what.
+//! Decides the next step of each release. If a release must wait, its step contains the reason.
 //!
 //! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
 //! remembers nothing between reconcile passes, because helm's release records contain the history.
@@ -29,7 +29,7 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::digest;
 
-/// What the spec and the annotations of the resource permit in this pass.
+/// The rules for this pass, from the spec and the annotations of the resource, such as an approved target hash.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Whether changes that the spec did not request wait for a person's approval.
@@ -61,8 +61,8 @@ impl Policy {
 /// The step of every release, with the target hash that an approval must name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decision about each release, by the release's name in the catalogue, or by helm's name if the catalogue does
-    /// not have the release. If a desired release has the same name, the key is `namespace/name`.
+    /// The decision about each release. The key is the release's name in the catalogue, or helm's name if the catalogue
+    /// does not have the release. If a desired release already has this name, the key is `namespace/name`.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
     /// until all releases have these inputs.
@@ -160,8 +160,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases of which osdpl made a revision or for which it runs helm now, with their names in the
-    /// catalogue.
+    /// Returns the releases that osdpl manages, with their names in the catalogue: osdpl made one of their revisions,
+    /// or runs helm for them now.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));

@@ -1,4 +1,4 @@
-//! helm's release records: one Secret for each revision of a release.
+//! Reads and changes helm's release records. helm stores each revision of a release as a record in a Secret.
 //!
 //! osdpl reads a record in two parts, because one of them is expensive. A watch reports the *metadata* of all records
 //! (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels tell
@@ -51,7 +51,7 @@ pub use verb::Verb;
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
 /// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on a record that osdpl adopted although it does not match the
-/// desired state. Its inputs are unknown.
+/// desired state. The inputs of that revision are unknown.
 pub const ADOPTED: &str = "adopted";
 
 /// Label on a record: the digest of the inputs that come from the catalogue and not from the spec.
@@ -76,14 +76,16 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 /// osdpl writes `none` explicitly, because helm copies a label that an upgrade does not set from the previous revision.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
-/// The value of [`INSTANCES_LABEL`] if running instances depend on no setting.
+/// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of how values for some nodes split the release's `DaemonSets`, or [`NO_SPLIT`]. Only
-/// the records of releases with `DaemonSets` that can be split have this label.
+/// Label on a record: the digest of the split of the release's `DaemonSets`, or [`NO_SPLIT`].
+///
+/// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one; this is the split.
+/// Only records of releases with such `DaemonSets` have the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// The value of [`SPLIT_LABEL`] if no `DaemonSet` is split by node. osdpl assumes this value for old records without
+/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl assumes this value for old records without
 /// the label.
 pub(crate) const NO_SPLIT: &str = "none";
 

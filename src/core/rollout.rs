@@ -1,4 +1,4 @@
-//! Rollouts of the data plane: decides which outdated pods osdpl evicts now, or why a rollout waits.
+//! Decides about rollouts of the data plane: which outdated pods osdpl evicts now, or why a rollout waits.
 //!
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
 //! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. Approvals
@@ -56,7 +56,7 @@ pub struct Input<'a> {
     pub catalog: &'a Catalog,
     /// The plan of this pass, with the step of each release.
     pub plan: &'a Plan,
-    /// What the spec and the annotations permit in this pass, such as an approved target hash.
+    /// The rules for this pass, from the spec and the annotations, such as an approved target hash.
     pub policy: &'a Policy,
     /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
@@ -131,8 +131,8 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
 
 /// Returns the approved rollouts of releases whose templates are about to change.
 ///
-/// Only after helm has changed the release is the approved template revision known. Until then, the status stores the
-/// digest of the approved inputs instead.
+/// The template revision is known only after helm has changed the release. Until then, the status stores the digest of
+/// the approved inputs.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {

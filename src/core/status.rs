@@ -1,5 +1,5 @@
-//! The status of an OpenStackDeployment: `report(previous, …, now)` returns the next status and the events for its
-//! changes.
+//! Computes the status of an OpenStackDeployment: `report(previous, …, now)` returns the next status and the events for
+//! its changes.
 //!
 //! Pure module (no I/O). Equal inputs give equal statuses, so that the operator does not write an unchanged status. A
 //! condition that did not change keeps its transition time from `previous`.
@@ -32,7 +32,7 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The input of [`report`]: what the pass resolved, observed and decided.
+/// The input of [`report`]: the results of the pass, such as the desired state, the observed state and the plan.
 pub struct Report<'a> {
     /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,
@@ -54,8 +54,8 @@ pub struct Report<'a> {
     pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Problems that belong to no release, for example a watch that the API server forbids.
     pub problems: &'a [String],
-    /// What the operator knows of the Ceph that the spec declares: its settings and status, or why the operator can't
-    /// read them; `None` if the cloud uses no Ceph.
+    /// The settings and status of the Ceph cluster that the spec declares, or why the operator can't read them; `None`
+    /// if the cloud does not use Ceph.
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
@@ -65,8 +65,8 @@ pub struct Report<'a> {
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
-    /// What a deletion of the resource still has to do after all releases were uninstalled; `None` if the resource is
-    /// not being deleted.
+    /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
+    /// resource is not being deleted.
     pub deleting: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the next status of the resource, and the events about what changed since the previous status.
+/// Returns the next status of the resource, and the events about the changes since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,
@@ -157,8 +157,8 @@ fn shortened(message: &str) -> String {
 
 /// Returns the OpenStack release that the spec requests, and the release that is deployed.
 ///
-/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, it names another
-/// one only when all helm releases are in sync.
+/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, the status names
+/// another release only when all helm releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

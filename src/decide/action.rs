@@ -1,4 +1,4 @@
-//! Actions: the writes that a plan consists of, as data.
+//! Defines actions. An action is one write of a plan, as data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
-/// The name of the kind of CRDs in Kubernetes.
+/// The kind of a CRD in Kubernetes.
 const CRD: &str = "CustomResourceDefinition";
 
 /// An action of a plan, with the reason for it and the events to record.
@@ -73,7 +73,7 @@ pub enum Action {
     },
     /// Write a `ConfigMap` or a Secret that charts mount.
     WriteObject(Object),
-    /// Apply an object, such as a pool or a user, for which Rook's operator changes Ceph.
+    /// Apply an object of Rook, such as a pool or a user. Rook's operator then changes Ceph.
     ApplyRook {
         /// The namespace in which Rook runs.
         namespace: String,
@@ -89,7 +89,7 @@ pub enum Action {
         /// The fields to set in the spec of the `CephObjectStore`.
         settings: Value,
     },
-    /// Change those labels of a node that osdpl manages.
+    /// Change the labels that osdpl manages on a node.
     LabelNode {
         /// The name of the node.
         name: String,
@@ -129,7 +129,7 @@ pub enum Action {
         name: String,
         /// The namespace and name of the release.
         key: ReleaseKey,
-        /// What to do with the release.
+        /// The operation on the release.
         action: plan::Action,
     },
     /// Evict a pod, so that its `DaemonSet` makes a new one.

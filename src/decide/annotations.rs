@@ -1,5 +1,5 @@
-//! Annotations with which a person requests an action once, such as a repair. osdpl removes the annotation when the
-//! action is done.
+//! Handles annotations with which a person requests an action once, such as a repair. osdpl removes the annotation when
+//! the action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,8 +69,8 @@ pub(crate) fn consume(
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// osdpl keeps the name `all` while any release will be upgraded without a decision of the user. Then osdpl removes
-/// `all`, because the user may decide only months later.
+/// osdpl keeps the name `all` while it can upgrade a release without a decision of the user. After that, osdpl removes
+/// `all`, because the user may decide about the other releases only months later.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
@@ -147,8 +147,8 @@ pub(crate) fn unknown_names(
 /// Returns the warning that osdpl did what an annotation requests, but could not remove the annotation.
 fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
-        "it had its effect and could not be removed: {problem}; allow the operator to change annotations of the \
-         resource, or remove it yourself"
+        "osdpl did what the annotation requests, but could not remove it: {problem}; allow the operator to change \
+         annotations of the resource, or remove the annotation yourself"
     );
     Finding::new(Level::Warning, format!("annotation {annotation}"), message)
 }

@@ -38,7 +38,7 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
     observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
-/// Makes a release for which data is missing count as unchanged if its recorded values equal the desired values.
+/// Treats a release for which data is missing as unchanged if its recorded values equal the desired values.
 ///
 /// If the values differ, the spec has changed the release.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
@@ -75,10 +75,10 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds to the desired values the images that only the recorded values contain.
+/// Copies images from the recorded values to the desired values, if the desired values do not contain them.
 ///
-/// Only the chart names these images. The operator, which has the chart, rewrites them to a mirror and so puts them
-/// into the values; `osdpl plan` may not have the chart.
+/// If the spec uses a mirror, the operator reads the names of images from the chart, rewrites them to the mirror, and
+/// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the recorded values.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

@@ -55,8 +55,8 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
     ceph::consumers(selection.releases.keys().map(String::as_str))
 }
 
-/// Returns the settings of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if the cloud
-/// uses no Ceph.
+/// Returns the settings of the Ceph cluster that the spec declares, or why osdpl can't read the settings; `None` if the
+/// cloud does not use Ceph.
 pub(crate) fn declared(
     objects: &Objects,
     spec: &OpenStackDeploymentSpec,
@@ -134,7 +134,8 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
             }
         }
     }
-    // Without a CephCluster, Rook creates nothing, and osdpl already reports that the CephCluster is missing.
+    // Without a CephCluster, Rook creates nothing. osdpl already reports the missing CephCluster, and need not also
+    // report the pending objects.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
     let is_written = |object: &Object| {
         draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))

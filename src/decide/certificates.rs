@@ -18,7 +18,8 @@ use osdpl_values::digest;
 pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
-    /// Returns warnings about the certificates of a selection, and when a warning will appear or change as time passes.
+    /// Returns warnings about the certificates of a selection, and the time at which the next warning appears or
+    /// changes.
     ///
     /// Problems are only warnings: an expired certificate must not stop a running cloud. The function skips a Secret
     /// that osdpl can't read.

@@ -88,7 +88,7 @@ impl Changes {
 /// Returns `paths`; if no value would change, a text that lists what else can change the inputs.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
-        paths.push("(no value: the chart, helm's version or its flags)".to_owned());
+        paths.push("(no value; the chart, helm's version or helm's flags change)".to_owned());
     }
     paths
 }

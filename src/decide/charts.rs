@@ -1,13 +1,15 @@
 //! Decides which charts of releases the operator fetches, and which placeholders osdpl uses until it has fetched them.
 //!
-//! A restarted operator may need minutes to pull all charts. Until then, the chart that the status names is the
-//! placeholder of a missing chart. With placeholders osdpl can watch the cloud, but it upgrades a release only with the
-//! chart itself.
+//! A restarted operator may need minutes to pull all charts. Until then, osdpl takes the version and digest of a
+//! missing chart from the status, as a placeholder. With placeholders osdpl can watch the cloud, but it upgrades a
+//! release only with the fetched chart.
 //!
-//! In two cases the operator keeps the stored status, because a new status would contain less information. First, a
-//! chart has no placeholder, for example because the spec rewrites images to a mirror and only the chart names the
-//! images. Second, the spec is newer than the status and the plan changes nothing: with the charts themselves, instead
-//! of placeholders, it may change something.
+//! In two cases the operator keeps the stored status, because a new status would contain less information:
+//!
+//! * A chart has no placeholder. For example, if the spec takes images from a mirror, osdpl needs the names of the
+//!   images, which only the chart contains.
+//! * The spec is newer than the status, and the plan with placeholders changes nothing. The plan with the fetched
+//!   charts may still change something.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +127,7 @@ pub(crate) fn is_fetching(desired: &Desired) -> bool {
     blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
-/// Replaces each chart that the operator is still fetching by a placeholder: the chart that the status names.
+/// Replaces each chart that the operator is still fetching by a placeholder with the version and digest in the status.
 ///
 /// Returns the releases whose charts are placeholders.
 pub(crate) fn fill_placeholders(
@@ -168,9 +170,8 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
 
 /// Returns whether the operator keeps the stored status, because a new status would contain less information.
 ///
-/// If the status is of the current generation, the operator keeps it while a chart without a placeholder is being
-/// fetched. If the spec is newer, the operator keeps the status while the plan changes nothing and some charts are
-/// placeholders.
+/// If the status is of the current generation, the operator keeps it until every chart is fetched or has a placeholder.
+/// If the spec is newer, the operator keeps the status while some charts are placeholders and the plan changes nothing.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,
@@ -275,16 +276,25 @@ mod tests {
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
         assert!(
             keeps_status(&same, &fetching, &empty, false, &waiting),
-            "keeps the status while a chart has no placeholder"
+            "the operator keeps the status while a chart has no placeholder"
         );
-        assert!(!keeps_status(&same, &known, &replaced, false, &idle), "reports if all charts have placeholders");
+        assert!(
+            !keeps_status(&same, &known, &replaced, false, &idle),
+            "the operator reports if all charts have placeholders"
+        );
         assert!(
             keeps_status(&newer, &known, &replaced, false, &idle),
-            "keeps the status if the new spec may change charts"
+            "the operator keeps the status if the new spec may change charts"
         );
-        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "reports a waiting release");
-        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "reports a refused spec");
-        assert!(!keeps_status(&newer, &fetching, &replaced, false, &idle), "reports the fetch of a new chart");
-        assert!(!keeps_status(&newer, &known, &empty, false, &idle), "reports if all charts are available");
+        assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "the operator reports a waiting release");
+        assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "the operator reports a refused spec");
+        assert!(
+            !keeps_status(&newer, &fetching, &replaced, false, &idle),
+            "the operator reports the fetch of a new chart"
+        );
+        assert!(
+            !keeps_status(&newer, &known, &empty, false, &idle),
+            "the operator reports if all charts are available"
+        );
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     finish(draft, cloud, Plan { roles: inventory.roles, recorded, ..plan })
 }
 
-/// What the pass has decided about the cloud before it decides about releases.
+/// The decisions about the cloud that a pass makes before it decides about releases.
 struct Cloud {
     selection: Selection,
     resolved: Arc<Resolved>,

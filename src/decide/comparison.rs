@@ -67,7 +67,8 @@ pub(crate) fn compare_releases(
     compared
 }
 
-/// Returns until when a comparison is valid; `None` if only a new revision or new inputs can change it.
+/// Returns the time until which a comparison is valid; `None` if only a new revision or new inputs can change its
+/// result.
 fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Option<Timestamp> {
     let may_change = adopts || matches!(result, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)

@@ -96,9 +96,9 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec
 }
 
-/// Returns the wait of a release whose CRDs osdpl could not read from the API server.
+/// Makes a release wait because osdpl could not read the release's CRDs from the API server.
 ///
-/// A later pass repeats the read, when the failed response `received` has expired.
+/// A later pass reads the CRDs again, after the failed response `received` has expired.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

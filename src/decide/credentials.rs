@@ -19,7 +19,8 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
-/// The annotation of a Secret of osdpl with the keys whose values a Secret of the user replaces, separated by commas.
+/// The annotation on osdpl's Secret that lists the keys whose values a Secret of the user replaces, separated by
+/// commas.
 ///
 /// osdpl needs the keys until the spec no longer names the user's Secret and osdpl has compared the values with the
 /// release records. The operator may restart before that, so the cluster stores the keys.
@@ -97,7 +98,7 @@ struct ServiceCredentials<'a> {
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-/// Where the value of a credential comes from.
+/// The source of a credential's value.
 enum Value {
     /// The value is known.
     Known(String),
@@ -125,10 +126,12 @@ impl Search<'_, '_> {
     /// Decides the values of one service's credentials, and plans to store osdpl's Secret for the service if it
     /// changes.
     ///
-    /// A value comes from osdpl's Secret, a release record, the last pass, or it is generated, in this order. If
-    /// someone else edited osdpl's Secret, the edit is valid only if no release runs with another value. A value of
-    /// osdpl's Secret that a Secret of the user replaced for a while is also valid only if no release runs with another
-    /// value. So a user can rotate a password only by naming a Secret of their own in the spec.
+    /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the last pass.
+    /// If no source contains the value, the operator generates it.
+    ///
+    /// osdpl prefers the value in a release record in two cases: someone else edited osdpl's Secret, or a Secret of the
+    /// user replaced the value for a while. So to rotate a password, a user must name a Secret of their own in the
+    /// spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -258,8 +261,8 @@ impl Search<'_, '_> {
 
     /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// The installed release will have a value that only its record will contain. A newly generated value would not
-    /// match.
+    /// helm installs the release with a value that osdpl can read only from the future record. A newly generated value
+    /// would not match.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -293,7 +296,8 @@ impl Search<'_, '_> {
                     let (service, name) = name;
                     return Some(Err(format!(
                         "credential {service}.{name} is lost and can't be read back from release {release}: {problem}; \
-                         put it into a Secret of your own, and name that in spec.services.{service}.credentials.{name}"
+                         put it into a Secret of your own, and name this Secret in \
+                         spec.services.{service}.credentials.{name}"
                     )));
                 }
             }
@@ -328,13 +332,13 @@ struct Update {
     is_complete: bool,
     /// The keys whose values the operator generates, each with the kind of value to generate.
     generated: BTreeMap<String, file::Credential>,
-    /// The keys that someone else edited and that osdpl reverts.
+    /// The keys that someone else edited and whose values osdpl restores.
     restored: Vec<String>,
     /// Why osdpl stores the Secret; empty if the Secret stays as it is.
     reasons: Vec<String>,
 }
 
-/// What osdpl knows about a Secret in which it stores credentials.
+/// The state of a Secret in which osdpl stores credentials.
 enum StoredSecret {
     /// osdpl has not read the Secret yet.
     Unread,
@@ -378,7 +382,7 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has osdpl's label, so that the watch lists it.
+/// Returns whether a Secret has osdpl's label. The watch lists only Secrets with this label.
 fn is_labelled(secret: &Secret, deployment: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }

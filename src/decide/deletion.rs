@@ -24,9 +24,10 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
-/// What a deletion does, according to the spec and the annotations.
+/// The rules for a deletion, from the spec and the annotations.
 struct DeletionRules {
-    /// The policy for uninstalls, which need no approval, and skip the hooks of releases that an annotation names.
+    /// The policy for the decisions about releases: an uninstall needs no approval, and skips the hooks of the releases
+    /// that an annotation names.
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,
@@ -90,7 +91,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 
 /// Returns the plan of a deletion from its parts.
 ///
-/// `remaining` says what is left to do after the actions of the plan; `None` if nothing is left.
+/// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
 fn finish(
     mut draft: Draft<'_>,
     selection: Selection,
@@ -156,8 +157,8 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 ///
 /// The caller does this only once all releases are uninstalled.
 ///
-/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether no
-/// release is left that may use the cloud's secrets.
+/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether all
+/// releases that may use the cloud's secrets are gone.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -231,8 +232,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
-        // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps the Secrets that releases may mount
-        // that osdpl does not manage.
+        // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps a Secret if a release that osdpl
+        // does not manage may mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);

@@ -1,4 +1,4 @@
-//! The draft: a plan under construction, to which the modules of this crate add requests, actions and findings.
+//! Defines the draft of a plan. The modules of this crate add requests, actions and findings to the draft.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 

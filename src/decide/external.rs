@@ -58,10 +58,11 @@ pub(crate) fn publish_all(
     ready
 }
 
-/// Returns the services that still have a release that osdpl made.
+/// Returns the services that osdpl installed in the cluster and has not uninstalled yet.
 ///
-/// osdpl publishes an external service only after such a release is uninstalled, and the uninstall may wait for
-/// approval. Otherwise the Endpoints of the external service would replace the Endpoints of the running release.
+/// If the spec makes such a service external, osdpl first uninstalls its releases, and the uninstall may wait for
+/// approval. Until then, osdpl must not publish the external service, because its Endpoints would replace the Endpoints
+/// of the running release.
 fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases
@@ -90,7 +91,7 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     }
 }
 
-/// How far osdpl has published an external service.
+/// The progress of the publication of an external service.
 enum Publication {
     /// The Service and its Endpoints are in the cluster, so pods can reach the external host.
     Ready,
@@ -100,7 +101,7 @@ enum Publication {
     Pending,
 }
 
-/// Plans to publish one external service; returns how far it is published.
+/// Plans to publish one external service; returns the progress of the publication.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
@@ -141,7 +142,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     result
 }
 
-/// Returns what osdpl knows about the addresses of an external host after one more lookup, whose result is `found`.
+/// Adds the result `found` of one more lookup to the results of the lookups of an external host.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -167,7 +168,7 @@ fn next_lookup(
     }
 }
 
-/// Plans to apply the Service and the Endpoints of an external service, if the cluster lacks them or has other ones.
+/// Plans to apply the Service and the Endpoints of an external service, if they do not exist or differ.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,

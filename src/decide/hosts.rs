@@ -42,8 +42,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // Nova may have given the response to another query before the last action. So osdpl only reports the problems in
-    // such a response, and plans no action from it.
+    // The response answers an older query, and Nova may have sent it before the last action. So osdpl only reports the
+    // problems in the response, and plans no action from it.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -129,8 +129,8 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // If the node still exists, its host must stay. osdpl removes the node from the annotation, and the user
-            // must annotate again after removing the node.
+            // A node that still exists keeps its host in Nova. osdpl takes the node's name out of the annotation. The
+            // user must add the name again after the node is deleted.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
@@ -216,8 +216,8 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
     };
     let orphaned = response.hosts.without_node().filter(|host| !is_kept(host)).map(|host| {
         format!(
-            "nova still lists host {host}, which has no node any more and no longer reports to nova; if it was \
-             removed for good: osdpl forget {host}"
+            "nova still lists host {host}, which has no node any more and no longer reports to nova; if the host \
+             was removed for good, run osdpl forget {host}"
         )
     });
     kept.chain(orphaned).map(warning).collect()

@@ -18,7 +18,7 @@ use osdpl_core::rollout::{Rollouts, Strategy};
 
 /// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
 ///
-/// The messages of the API server may all differ, for example by the number of the request. Each new message costs an
+/// The messages of the API server may all differ, for example by the number of the request. Each new message causes an
 /// event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
@@ -46,21 +46,20 @@ pub struct Kept {
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// The names and resource versions of osdpl's Secrets that match the credentials that the releases run with.
+    /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
-    /// Kept because osdpl must read release records to compare the Secrets. After a restart, osdpl compares the Secrets
+    /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that the external services needed when osdpl last listed its Services and found no obsolete one.
+    /// The Services that the external services needed when osdpl last searched for obsolete Services and found none.
     ///
-    /// Kept so that osdpl lists its Services again only when the external services need other Services. After a
+    /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
     /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects that releases mounted to use Ceph when osdpl last looked for obsolete objects and found
-    /// none.
+    /// The names of the objects that releases mounted to use Ceph when osdpl last searched for obsolete objects and
+    /// found none.
     ///
-    /// Kept so that osdpl looks for obsolete objects only when releases mount other objects. After a restart, osdpl
-    /// looks once.
+    /// Kept so that osdpl searches again only after these names have changed. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///
@@ -118,11 +117,12 @@ pub struct Changes {
     pub(crate) revision: i64,
     /// The digest of the inputs that the upgrade would apply.
     pub(crate) inputs: String,
-    /// The value paths; or why osdpl does not know the paths, and when it reads the release record again.
+    /// The value paths; or the reason why osdpl does not know the paths, and the time when it reads the release record
+    /// again.
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
-/// What osdpl knows from its lookups of the address of an external host.
+/// The results of osdpl's lookups of an external host.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     /// The external service whose host osdpl looks up.
@@ -140,8 +140,8 @@ pub(crate) struct Lookup {
 pub struct Refusal {
     /// How often in a row the API server has refused the write.
     pub count: u32,
-    /// The message that osdpl reports: it replaces the message only after a while, because each new message costs an
-    /// event and a write of the status.
+    /// The message that osdpl reports. osdpl replaces it only after a while, because each new message causes an event
+    /// and a write of the status.
     pub message: String,
     /// When the API server first refused the write with this message.
     pub since: Timestamp,

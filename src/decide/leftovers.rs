@@ -1,6 +1,6 @@
-//! Finds the objects that remain when all releases of a deleted cloud are uninstalled.
+//! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, except for the objects that releases may need that osdpl does not manage.
+//! osdpl deletes these objects. If a release that osdpl does not manage may need an object, osdpl keeps the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +19,16 @@ pub(crate) struct Leftovers {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of osdpl's Secrets with credentials, for services of which osdpl does not manage every release.
+    /// The names of osdpl's Secrets with the credentials of a service, if osdpl does not manage every release of the
+    /// service.
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
     pub(crate) secrets: BTreeSet<(String, String)>,
-    /// The objects of osdpl that stay for releases that osdpl does not manage, because their pods may need these
-    /// objects.
+    /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
 }
 
-/// The objects of osdpl that stay for releases that osdpl does not manage, because their pods may need these objects.
+/// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// The releases whose pods may need the objects, although osdpl does not manage these releases.
@@ -76,9 +76,12 @@ pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Ca
 
 /// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
 ///
-/// The pods use no objects of the cloud in three cases. The catalogue gives the release a namespace of its own, as for
-/// cert-manager and Rook, which serve the whole cluster. The release only has the same name, and another chart. Or the
-/// release is uninstalled and has no pods.
+/// The pods use no objects of the cloud in three cases:
+///
+/// * The catalogue gives the release a namespace of its own, as for cert-manager and Rook, which serve the whole
+///   cluster.
+/// * The release has another chart than the cloud's release of the same name.
+/// * The release is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another

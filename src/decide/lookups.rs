@@ -15,7 +15,7 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 
 /// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
-/// osdpl looks up a host every few seconds, and each change of the reported result costs an event.
+/// osdpl looks up a host every few seconds, and each change of the reported result causes an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// The result of lookups that osdpl reports: it changes only after all lookups have had another result for the time
@@ -24,14 +24,15 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// Since when all lookups have differed from `report`; `None` if the last lookup had the same result.
+    /// The time since which every lookup has had a result other than `report`; `None` if the last lookup had the result
+    /// `report`.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns what osdpl reports after one more lookup, whose result is `report`.
+    /// Returns the state after one more lookup with the result `report`.
     ///
-    /// The first result is reported at once.
+    /// osdpl reports the first result at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };
@@ -55,14 +56,15 @@ pub(crate) type Lookups = Damped<bool>;
 impl Lookups {
     /// Returns the warning that the lookups of a host fail; `None` if osdpl reports no failure.
     ///
-    /// The warning does not contain the last error, because errors may alternate and each new text costs an event.
+    /// The warning does not contain the last error, because the errors of several lookups may differ, and each new text
+    /// would cause an event.
     pub(crate) fn warning(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         self.report.then(|| {
             format!(
                 "{host} has no address according to the name server, or none that pods can reach; check the name \
-                 server, correct the name, or give an IP address; until it has one again, pods are led to {last} as \
-                 before"
+                 server, correct the name, or give an IP address; until the name has an address again, pods are \
+                 led to {last} as before"
             )
         })
     }
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(
             report.unwrap().report(),
             &"it took too long",
-            "reports the new result after it lasted for two minutes"
+            "osdpl reports a new result after the result has lasted for two minutes"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Defines what a snapshot contains about the objects that the operator watches.
+//! Defines the part of a snapshot that contains watched objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The data of a Secret or `ConfigMap`, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// What the operator knows about an object that it watches.
+/// The operator's knowledge of an object that it watches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
     /// The watch has not reported the object yet.
@@ -27,7 +27,7 @@ pub enum ObjectState {
     Failed(String),
 }
 
-/// What a snapshot contains about the objects that the operator watches.
+/// The content of the watched objects at the time of the snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     /// The objects that the spec names, each with its state.

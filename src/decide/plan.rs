@@ -1,4 +1,5 @@
-//! The plan of a pass: what osdpl does and why, the data that the next pass needs, and the data for the status.
+//! Defines the plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the
+//! status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use osdpl_values::Values;
 /// The values in the record of each release, or why osdpl can't read the record.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
-/// What osdpl does in a pass and why, the data that the next pass needs, and the data for the status.
+/// The plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the status.
 #[derive(Default)]
 pub struct Plan {
     /// The data that the next snapshot must contain.
@@ -50,8 +51,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// Problems that belong to no release, for the status.
     pub problems: Vec<String>,
-    /// The settings and the status of the Ceph that the spec declares, or why osdpl can't read the settings; `None` if
-    /// the cloud uses no Ceph.
+    /// The settings and the status of the Ceph cluster that the spec declares, or why osdpl can't read the settings;
+    /// `None` if the cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
@@ -68,14 +69,14 @@ pub struct Plan {
     /// Whether the operator is still fetching charts, and the plan uses their versions and digests from the status
     /// instead.
     pub assumed: bool,
-    /// What is left to do until the cloud is deleted, for the status; `None` if nothing is left.
+    /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left.
     pub deleting: Option<String>,
     /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
     pub older: Option<String>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether no text from the cluster can contain the cloud's secrets any more. Then the operator need no longer
-    /// redact these secrets, and forgets them.
+    /// Whether the operator can forget the secrets of the cloud, because no text from the cluster can contain them any
+    /// more.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,
@@ -92,7 +93,8 @@ pub enum Hold {
     Objects,
     /// The plan lacks responses to reads. The next pass follows at once, and its snapshot contains the responses.
     Reads,
-    /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides it.
+    /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides the
+    /// rest.
     Actions,
     /// The operator is fetching charts, and the stored status contains more information than a new status would.
     Charts,

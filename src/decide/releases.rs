@@ -1,5 +1,5 @@
-//! Plans what helm does with releases. While helm slots are scarce, the release with the longest chain of dependents
-//! starts first.
+//! Plans the helm runs of releases. If helm slots are scarce, the release with the longest chain of dependents starts
+//! first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -94,7 +94,7 @@ impl Slots {
     /// Takes the slots that an action needs; an action that does not run helm needs no slot.
     ///
     /// # Errors
-    /// If no slot is free. The error says what helm would do.
+    /// If no slot is free. Returns the helm operation for which a slot is missing.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),

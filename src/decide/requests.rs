@@ -1,4 +1,4 @@
-//! The requests of a plan for data, and the responses that the next snapshot contains.
+//! Defines the requests of a plan for data, and the responses in the next snapshot.
 //!
 //! A plan requests all data that it needs, even if the snapshot already contains the data. The operator keeps a watch
 //! or a response exactly as long as the newest plan requests it.
@@ -77,7 +77,8 @@ pub struct Requests {
     pub reads: BTreeSet<Read>,
     /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// What the background tasks of the operator must watch and probe; `None` makes the tasks continue as before.
+    /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
+    /// continue as before.
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
@@ -85,7 +86,7 @@ pub struct Requests {
     pub setting: Option<CloudSettings>,
 }
 
-/// What the background tasks of the operator must watch and probe.
+/// The objects and APIs that the background tasks of the operator must watch and probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watches {
     /// The releases whose objects the operator watches for drift.
@@ -114,10 +115,10 @@ pub enum Read {
         release: ReleaseKey,
         /// The revision to read.
         revision: i64,
-        /// Whether the read also looks for another tool that manages the release.
+        /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object in the cluster under a name that osdpl wants to use, if no watch has the object.
+    /// Reads the object with a name that osdpl wants to use, if no watch contains the object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -177,11 +178,12 @@ pub enum Response {
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not look for one.
+    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not include this
+    /// check.
     pub owner: Option<String>,
 }
 
-/// What the cluster contains under the name of an object that osdpl wants to write.
+/// The object in the cluster that has the name of an object that osdpl wants to write.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// No object of this kind and name exists.
@@ -212,7 +214,7 @@ pub struct AbandonedCrd {
     pub owner: ReleaseKey,
 }
 
-/// A response with the time of its read.
+/// The response to a read, with the time of the read.
 #[derive(Clone)]
 pub struct Received {
     /// The response to the read.
@@ -227,7 +229,8 @@ pub struct Received {
 pub type Responses = BTreeMap<Read, Received>;
 
 impl Received {
-    /// Returns until when the response is valid; `None` if the data never changes or a watch reports its changes.
+    /// Returns the time until which the response is valid; `None` if the data never changes or a watch reports its
+    /// changes.
     pub fn until(&self) -> Option<Timestamp> {
         let lifetime = match &self.response {
             Response::Networks(Err(_))

@@ -23,8 +23,8 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
 
 /// Returns the spec that osdpl follows, and the releases that this spec selects.
 ///
-/// In this spec, existing releases keep their name and namespace: `rejected` contains such a spec if the user changed a
-/// name or namespace. `requested` is the selection of the spec as written.
+/// If the user changed the name or namespace of an existing release, osdpl follows the spec in `rejected`, which
+/// contains the old name and namespace. Otherwise, osdpl follows the user's spec; `requested` contains its releases.
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
@@ -39,7 +39,7 @@ pub(crate) fn corrected<'a>(
 
 /// Returns the spec that osdpl follows, the releases that this spec selects, and the observed state.
 ///
-/// In this spec, existing releases keep their name and namespace.
+/// The spec that osdpl follows equals the user's spec, but existing releases keep their name and namespace.
 pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = selection(deployment, &deployment.spec, catalog);
@@ -84,7 +84,7 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns what the spec and the annotations allow in this pass.
+/// Returns the policy of this pass, from the spec and the annotations.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),

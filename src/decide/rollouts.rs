@@ -19,8 +19,8 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans to set the update strategies that the `DaemonSets` in the cluster lack, before helm changes their pod
-/// templates.
+/// Plans to set the update strategy of each `DaemonSet` that does not have the desired strategy, before helm changes
+/// its pod template.
 ///
 /// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
@@ -94,7 +94,7 @@ pub(crate) fn plan_evictions(
     next
 }
 
-/// Makes the status of a rollout report that the API server refused the eviction of a pod.
+/// Reports in the status of a rollout that the API server refused the eviction of a pod.
 ///
 /// `evicted` contains the nodes whose pods were evicted earlier in the same batch.
 pub fn report_refused_eviction(rollout: &mut RolloutStatus, evicted: Vec<String>, pod: &Eviction, refusal: &Refusal) {

@@ -1,4 +1,4 @@
-//! The snapshot of a pass: all data that a decision uses. The operator reads this data before the decision.
+//! Defines the snapshot of a pass: all data that a decision uses. The operator reads this data before the decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,15 +51,15 @@ pub struct Snapshot {
     pub objects: Objects,
     /// The responses to the reads that the last plan requested.
     pub responses: Responses,
-    /// Uninstalled releases whose Jobs are still to be deleted.
+    /// The uninstalled releases whose Jobs osdpl must still delete.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,
-    /// What `osdpl plan` assumes about data that only the operator has; `None` if the operator decides.
+    /// The assumptions of `osdpl plan` about data that only the operator has; `None` in the operator itself.
     pub assumed: Option<Assumed>,
 }
 
-/// What `osdpl plan` assumes about data that only the operator has.
+/// The assumptions of `osdpl plan` about data that only the operator has.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
     /// The chart of each release. If `osdpl plan` reads no charts, the chart comes from the status that the operator
@@ -67,8 +67,8 @@ pub struct Assumed {
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// Whether `osdpl plan` reads charts. If so, it knows the images that the charts name.
     pub has_charts: bool,
-    /// The releases for which `osdpl plan` lacks data, so that it computes other digests of their inputs than the
-    /// operator.
+    /// The releases for which `osdpl plan` lacks data. The digests of the inputs of these releases differ from the
+    /// digests that the operator computes.
     pub guessed: BTreeSet<String>,
 }
 

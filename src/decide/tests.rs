@@ -73,7 +73,8 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Repeats the decision until the plan is complete; in between, answers reads and stores Secrets as the operator would.
+/// Repeats the decision until the plan is complete. Before each repetition, the function answers the reads of the plan
+/// and stores its Secrets, like the operator.
 fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);

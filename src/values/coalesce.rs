@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::Values;
 
-/// 2^53, up to which a float represents every whole number exactly.
+/// 2^53. A float represents every smaller whole number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.

@@ -113,8 +113,8 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
 pub struct LayerValue<'a> {
     /// The origin of the layer.
     pub origin: &'a Origin,
-    /// The value that the layer sets; `None` if the layer sets a parent of the path to a value that is not a map, which
-    /// hides the values of lower layers.
+    /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a value that is not
+    /// a map: then the values of lower layers have no effect.
     pub value: Option<Value>,
     /// Whether osdpl must not show the value.
     pub secret: bool,

@@ -55,7 +55,7 @@ fn external_ceph_is_mounted_by_each_chart() {
         world.apply(&storage()).await;
         let cloud = world.until_ready().await;
         let message = format!(
-            "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
+            "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; osdpl writes ceph.conf and the keys of these users for the charts",
             world.namespace
         );
         assert_eq!(ceph(&cloud), ("True Ready".to_owned(), message));

@@ -102,7 +102,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
             warning_with("nova still lists host"),
         )
         .await;
-    assert!(message.contains(&format!("if it was removed for good: osdpl forget {host};")), "{message}");
+    assert!(message.contains(&format!("if the host was removed for good, run osdpl forget {host};")), "{message}");
     assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
 
     world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;

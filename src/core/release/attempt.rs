@@ -1,4 +1,4 @@
-//! The identity of one run of helm. osdpl stores it as a label of the record that this run makes.
+//! Identifies one run of helm. osdpl stores this identity in a label of the record that the run makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,12 +56,12 @@ impl Attempt {
         &self.instance
     }
 
-    /// Returns the number of the attempt, counted by its operator process.
+    /// Returns the number of the attempt. Each operator process numbers its own attempts.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the number of the revision that the attempt was to make.
+    /// Returns the number of the revision that osdpl tried to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A text that is not the label value of an attempt.
+/// The error for a text that is not the label value of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {

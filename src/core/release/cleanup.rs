@@ -34,11 +34,11 @@ pub struct PastRevision {
     pub cleaned_up: bool,
 }
 
-/// What a cleanup removes: the objects of `revisions` that no revision in `kept` has.
+/// A cleanup: osdpl removes the objects of `revisions` that no revision in `kept` contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
-    /// deployed one.
+    /// deployed revision.
     pub revisions: BTreeSet<u32>,
     /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
@@ -92,16 +92,15 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
 
 /// Returns the last revision before `newest` that helm deployed.
 ///
-/// Revisions before it need no cleanup: when helm deployed it, osdpl cleaned up after all failures until then.
+/// Older revisions need no cleanup: when helm deployed this revision, osdpl cleaned up after all earlier failures.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects that a failed revision left behind, as far as the manifests of the release tell.
+/// Returns the objects of a failed revision that osdpl may remove, according to the manifests of the release.
 ///
-/// An object counts as left behind if no revision in `kept` has it, and neither its kind nor an annotation forbids its
-/// removal.
+/// osdpl keeps an object if a revision in `kept` contains it, or if its kind or an annotation forbids the removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -110,10 +109,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether a revision of the release `theirs` that has `objects` also has `object`, which comes from a manifest of the
-/// release `ours`.
-///
-/// Objects of hooks count as well.
+/// Returns whether a revision of the release `theirs` contains `object`, which is in a manifest of the release `ours`.
+/// `objects` are the objects and hooks of that revision.
 ///
 /// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, the
 /// function ignores a namespace in the manifest.
@@ -177,8 +174,8 @@ mod tests {
         for (text, now, before_uninstall) in [
             ("1 deployed", "", ""),
             ("1 superseded, 2 deployed", "", ""),
-            // A revision failed, and the next revision succeeded: the cleanup removes what only the failed revision
-            // had.
+            // A revision failed, and the next revision succeeded: the cleanup removes the objects that only the failed
+            // revision had.
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),

@@ -35,19 +35,19 @@ const SERVER_SIDE: &str = "ssa";
 pub enum DecodeError {
     /// The payload is not base64 or not gzip, or its end is missing.
     #[error(
-        "the release record's payload is damaged: {0}; nothing is done to the release: restore the secret from a backup, \
-         or delete it if an older revision is good"
+        "the release record's payload is damaged: {0}; osdpl does nothing to the release: restore the secret from a \
+         backup, or delete it if an older revision is good"
     )]
     Damaged(io::Error),
     /// The payload unpacks to more bytes than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB, which no release does; it is not read further: find out what \
+        "the release record unpacks to more than {} MiB, more than any release needs; osdpl ignores it: find out what \
          wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,
     /// The payload can be unpacked, but its content is not a release.
     #[error(
-        "the release record does not hold a release: {0}; nothing is done to the release: restore the secret from a \
+        "the release record does not hold a release: {0}; osdpl does nothing to the release: restore the secret from a \
          backup, or delete it if an older revision is good"
     )]
     NoRelease(String),

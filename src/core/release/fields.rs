@@ -1,4 +1,4 @@
-//! The fields that a manifest sets in an object.
+//! Collects the fields that a manifest sets in an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 /// content of `stringData` to `data`.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
-/// The only field outside of `data` whose value 0 counts as set.
+/// The only field outside of `data` that counts as set if its value is 0.
 const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that a manifest sets in an object, except for metadata.

@@ -1,4 +1,4 @@
-//! The objects in a rendered manifest: their identity and which fields they set, without the contents.
+//! Parses the objects in a rendered manifest: their identities, and the fields that the manifest sets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,7 +32,7 @@ pub struct Object {
     pub fields: Vec<Field>,
 }
 
-/// The characters at the beginning of a line with which helm starts the next document (`(?m)^---[ \t]*`, helm:
+/// The text that starts the next document of a manifest, if it is at the beginning of a line (helm: `(?m)^---[ \t]*` in
 /// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
@@ -88,8 +88,8 @@ impl<'de> Deserialize<'de> for Head {
 
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
-/// If one document is unreadable, the whole manifest is: otherwise a comparison of revisions would count the objects of
-/// that document as removed.
+/// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
+/// revisions would count the objects of the document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {

@@ -1,4 +1,4 @@
-//! Reads the metadata of a record, which needs no payload, and finds the release that an object belongs to.
+//! Reads the metadata of a release record without its payload, and finds the release that an object belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,8 +54,8 @@ impl fmt::Display for ReleaseKey {
 pub enum RevisionOrigin {
     /// osdpl made the revision in this attempt: the label contains the number of the revision.
     Ours(Attempt),
-    /// Someone else made the revision, and helm copied the label from another revision: in an upgrade from the previous
-    /// one, in a rollback from the revision that it restores.
+    /// Someone else made the revision, and helm copied the label from another record: in an upgrade from the record of
+    /// the previous revision, in a rollback from the record of the restored revision.
     Inherited(Attempt),
     /// Someone else made the revision, and its record has no attempt label.
     Foreign,
@@ -77,7 +77,7 @@ pub struct RecordMeta {
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
+    /// The digest of the inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
     /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. It is right even if someone else made the revision.
@@ -87,8 +87,8 @@ pub struct RecordMeta {
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`].
+    /// The digest of the split of the release's `DaemonSets` by values for some nodes, from [`SPLIT_LABEL`]; meaningful
+    /// only for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// Whether osdpl has removed the objects that this failed revision left behind, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
@@ -134,7 +134,7 @@ impl RecordMeta {
         let status = labels.required("status").and_then(|text| text.parse().map_err(described)).map_err(malformed)?;
         let expected = format!("sh.helm.release.v1.{}.v{revision}", release.name);
         if secret != expected {
-            return Err(malformed(format!("its labels belong to a secret named {expected:?}")));
+            return Err(malformed(format!("its labels require the name {expected:?}")));
         }
         Ok(Self {
             origin: labels.origin(revision).map_err(malformed)?,
@@ -308,7 +308,7 @@ mod tests {
             (with(&[("version", "ten")]), "its label \"version\" is \"ten\" where a revision number is expected"),
             (with(&[("version", "0")]), "its label \"version\" is \"0\""),
             (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
-            (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
+            (with(&[("version", "11")]), "its labels require the name \"sh.helm.release.v1.keystone.v11\""),
             (with(&[(ATTEMPT_LABEL, "mine")]), "was not written by osdpl: \"mine\" is not an attempt of osdpl"),
         ];
         for (labels, why) in cases {

@@ -1,4 +1,4 @@
-//! The fields of a record's payload that osdpl reads, as types.
+//! Contains the types for the fields that osdpl reads from the payload of a release record.
 
 use std::fmt;
 
@@ -183,7 +183,7 @@ pub struct Objects {
     pub manifest: Vec<Object>,
     /// The objects of the hooks. An uninstall by helm leaves these objects behind.
     pub hooks: Vec<Object>,
-    /// Whether helm used server-side apply; if false, client-side apply.
+    /// Whether helm used server-side apply; if false, helm used client-side apply.
     pub server_side: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Event, Hook, Phase, Status};
 
-/// What to do about a record whose helm process died.
+/// The action that recovers a release after its helm process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Do nothing: helm accepts the next upgrade or install.
@@ -21,11 +21,11 @@ pub enum Recovery {
     Uninstall,
 }
 
-/// Returns what to do about a record in `status` with these hooks, if the helm process that made it is dead.
+/// Returns what osdpl must do about a record in `status` with these hooks.
 ///
 /// `exists` tells whether the object of a pre-install hook is in the cluster.
 ///
-/// The caller must know that the helm process is dead.
+/// The caller must know that the helm process that made the record is dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {

@@ -1,8 +1,8 @@
 //! Unlocks a release whose newest record is pending because its helm process died.
 //!
-//! helm refuses every operation while the newest record is pending. helm reads the status from the payload, so a change
-//! of the label alone unlocks nothing, and osdpl rewrites the payload. osdpl preserves everything else in the payload
-//! byte by byte: unknown fields, the notation of numbers, the chart.
+//! helm refuses every operation while the newest record is pending. helm reads the status from the payload and not from
+//! the label, so osdpl rewrites the payload. osdpl preserves everything else in the payload byte by byte: unknown
+//! fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The values that helm was given for a revision, and the chart with its defaults. A record contains both.
+//! Reads the values that helm was given for a revision, and the chart with its default values. A record contains both.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ pub struct RevisionSource {
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// The defaults of the chart's `values.yaml`. For each chart that it includes, helm adds the defaults under that
-    /// chart's name.
+    /// The default values in the chart's `values.yaml`. helm adds the default values of each dependency under the name
+    /// of the dependency.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,
@@ -75,10 +75,11 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's own templates and defaults, which a record contains too.
+/// Returns a digest of a chart's own templates and default values. osdpl can compute the digest from a chart and from a
+/// record.
 ///
-/// A record does not contain the charts that the chart includes, so the digest leaves out their defaults:
-/// `dependencies` are the keys of `defaults` under which helm added them. `files` must be sorted by path.
+/// A record does not contain the dependencies of the chart. So the digest leaves out their default values: helm adds
+/// these to `defaults` under the keys in `dependencies`. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -106,8 +107,8 @@ fn without_nulls(values: &mut Values) {
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
 }
 
-/// Returns the top-level keys of a chart's defaults that are not its own: the names under which it includes other
-/// charts, from the metadata in its `Chart.yaml`, and `global`.
+/// Returns the top-level keys in a chart's default values that belong to its dependencies: the name or alias of each
+/// dependency in the chart's `Chart.yaml`, and `global`.
 pub fn dependency_names(metadata: &Value) -> Vec<String> {
     let named = |dependency: &Value| {
         let name = dependency["alias"].as_str().filter(|alias| !alias.is_empty());

@@ -1,4 +1,4 @@
-//! helm's status of a revision.
+//! Defines helm's status of a revision.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
-//! The operations of helm that osdpl runs.
+//! Defines the operations of helm that osdpl runs.
 
 use std::fmt;
 
-/// What osdpl lets helm do with a release.
+/// The helm operation that osdpl runs for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// `helm upgrade --install`, also for a first install.

@@ -1,4 +1,4 @@
-//! The messages for all states of a rollout. They appear in the status, events and on the command line.
+//! Formats the state of a rollout as a message for the status, events and the command line.
 
 use std::fmt;
 

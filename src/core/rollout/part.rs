@@ -95,8 +95,8 @@ impl Part<'_> {
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// Returns the next status of the rollout. While the operator does not know all pods yet, it is the previous
-    /// status.
+    /// Returns the next status of the rollout. While the operator does not know all pods yet, the function returns the
+    /// previous status.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,

@@ -24,7 +24,7 @@ pub(super) struct PodCounts {
     pub(super) stale_count: i32,
     /// The newest template revisions of all `DaemonSets` of the component, joined; empty if any revision is unknown.
     pub(super) revision: String,
-    /// The number of pods made from the newest template, without those that are being deleted.
+    /// The number of pods made from the newest template. Pods that are being deleted do not count.
     pub(super) fresh: i32,
     /// The number of ready pods made from the newest template.
     pub(super) ready: i32,
@@ -39,7 +39,7 @@ pub(super) struct PodCounts {
     pub(super) misplaced: i32,
     /// The first node whose pod of the newest template is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// When the first of the starting pods will count as unhealthy, if it is not ready by then.
+    /// The earliest time at which one of the starting pods counts as unhealthy, if it is still not ready then.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,

@@ -11,7 +11,7 @@ use crate::plan::{Action, Plan, Step, Wait};
 
 /// Returns, for each release that osdpl upgrades or wants to upgrade, which pods may restart.
 ///
-/// Which of these pods do restart is only known after helm has rendered the templates.
+/// Whether a pod really restarts is known only after helm has rendered the templates.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

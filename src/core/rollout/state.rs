@@ -7,7 +7,7 @@ use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// What the rollout of a component does or waits for.
+/// The state of a component's rollout: the step that it takes, or the reason why it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// The operator does not know the component's pods or their newest template yet.
@@ -20,7 +20,7 @@ pub enum State {
         batch: i32,
     },
     /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the pods is not ready,
-    /// and when the rollout stops if a pod is still not ready then.
+    /// and the time at which the rollout stops if a pod is still not ready.
     Batch(Vec<String>, String, Option<Timestamp>),
     /// The rollout stopped, because a pod of the newest template is unhealthy. Contains the pod's node, the reason, and
     /// the nodes of the batch.

@@ -1,5 +1,5 @@
-//! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's templates do not read
-//! the value for it or helm has not applied the value yet.
+//! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's templates ignore the
+//! value of the strategy, or helm has not applied the value yet.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};

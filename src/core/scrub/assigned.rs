@@ -3,8 +3,8 @@
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// The ends of keys whose values are secret in a configuration file, although they are not secret in the values of a
-/// chart.
+/// In a configuration file, a value is secret if its key ends with one of these texts. In the values of a chart, such
+/// keys do not mark secrets.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
 /// Values that are never secret, even if their key sounds secret; in lower case.

@@ -45,8 +45,8 @@ const PIN: &str = "pin";
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
 /// password, or an assignment to a secret key.
 ///
-/// helm's records do not mark secrets, so the function returns true in cases of doubt. Below the charts' top-level key
-/// `secrets` are only names of Secrets, which are not secret.
+/// helm's records do not mark secrets, so the function returns true in cases of doubt. The charts' top-level key
+/// `secrets` contains only names of Secrets, which are not secret.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -60,8 +60,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// osdpl knows and marks most secrets in the layers, so this function returns true less often than [`is_secret_value`]:
-/// below a key that only sounds secret, such as `token: {provider: fernet}`, there are settings.
+/// osdpl itself marks most secrets in the layers, so this function reports fewer secrets than [`is_secret_value`]. It
+/// ignores keys above the value, except for keys of passwords: below a key such as `token` there are also settings, for
+/// example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -147,11 +148,12 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// The smallest exponent with which Go's `%v` prints a float in the notation with an exponent (`strconv`, format `g`,
-/// shortest representation).
+/// Go's `%v` prints a float with an exponent if the exponent is at least this number (`strconv`, format `g`, shortest
+/// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns how a template prints a long number; `None` if it prints the number as the user wrote it.
+/// Returns the text that a template prints for a long number; `None` if the template prints the number as the user
+/// wrote it.
 ///
 /// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {

@@ -82,7 +82,8 @@ fn is_secret(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// Splits a text into YAML documents. If a document can't be parsed, as most templates, the result contains its text.
+/// Splits a text into YAML documents and parses them. For a document that is not valid YAML, such as most templates,
+/// the result contains the text of the document.
 fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
 }

@@ -1,4 +1,4 @@
-//! Assesses the overall state of the cloud: an ordered list of checks, of which the first one that applies decides.
+//! Assesses the overall state of the cloud with an ordered list of checks. The first check that applies decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn ready(report: &Report<'_>) -> String {
 fn older_resource(report: &Report<'_>, _: &Health) -> Check {
     let other = report.older_resource.as_ref()?;
     let message = format!(
-        "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
+        "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
     );
     Some((Phase::Failed, reason::OLDER_RESOURCE, message))
 }
@@ -136,8 +136,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // If a container crashes and Kubernetes restarts the container, the pod does not count as failed. So a stuck pod
-    // also counts as a failure.
+    // A pod whose container crashes and restarts does not count as a failed pod of the Job. So a stuck Job also counts
+    // as a failure.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)
@@ -251,8 +251,8 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns one line for each release for whose step the function `text` returns a text: the release's name and the
-/// text.
+/// Returns one line for each release: the release's name and the result of the function `text` for its step. A release
+/// for which `text` returns `None` has no line.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()

@@ -1,4 +1,4 @@
-//! Computes the conditions of the status, whose types and reasons are fixed sets.
+//! Computes the conditions of the status. The types and reasons of conditions are fixed sets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -41,7 +41,7 @@ pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// Describes a pause of the cloud: which releases wait because of it, and how a person ends it.
+/// Describes a pause of the cloud: the releases that wait because of the pause, and the way to end the pause.
 fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
@@ -54,7 +54,8 @@ fn describe_pause(report: &Report<'_>) -> String {
     format!("helm is not started; {what}; set spec.paused to false to resume")
 }
 
-/// Returns whether osdpl can use the Ceph that the spec declares, with the reason and message for the condition.
+/// Returns whether osdpl can use the Ceph cluster that the spec declares, with the reason and message for the
+/// condition.
 fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
@@ -78,12 +79,12 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source}: monitors; ceph.conf and the key of client.admin are written for the charts, which create pools and users themselves{health}"
+            "{source}: monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
     let names = names.join(", ");
-    format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
+    format!("{source}: users for {names}; osdpl writes ceph.conf and the keys of these users for the charts{health}")
 }
 
 /// Returns all conditions of the status. A condition whose status did not change keeps its transition time.

@@ -30,7 +30,7 @@ pub struct Event {
     pub subject: Option<Subject>,
 }
 
-/// What an event is about, besides the `OpenStackDeployment`.
+/// The object or field that an event is about, in addition to the `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A release, by its name in the catalogue.
@@ -156,9 +156,11 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
     }
 }
 
-/// Returns one event for each field with new warnings: warnings that Ready's message did not contain before.
+/// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
+/// did not contain it.
 ///
-/// The function skips warnings that do not fit into the message: they would be new in every pass.
+/// That message contains a limited number of warnings. The function ignores warnings beyond the limit, because they
+/// would be new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -204,9 +206,9 @@ fn removed<'a>(
 }
 
 /// Whether a record of a release still exists although the plan has no decision about the release, for example after
-/// osdpl unmanaged it.
+/// osdpl unmanaged the release.
 ///
-/// If osdpl made no revision of a release of this name in another namespace, that release does not count.
+/// A release of this name in another namespace counts only if osdpl made a revision of that release.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {
@@ -229,8 +231,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that an operation on a release failed; `None` if an event reported the failure before, or if osdpl
 /// stopped helm on purpose.
 ///
-/// The failure itself says whether an event reported it. The step can't tell, because it changes several times after
-/// one failure.
+/// The field `is_reported` of the failure says whether an event reported it. The step of the release does not say that,
+/// because the step changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {

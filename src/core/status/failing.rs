@@ -9,12 +9,12 @@ use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
 /// The end of the message about a failing reconcile pass. In the message of the condition Ready, warnings about the
 /// spec may follow; [`warnings`] finds them after this text.
-const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
+const STALE: &str = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
 
 /// Returns the previous status with the problem of the failed pass, and an event if the problem is new.
 ///
-/// Ready becomes false. The function keeps the rest of the status, but the conditions that it sets name `generation`.
-/// Stalled stays false, because a retry may succeed.
+/// Ready becomes false. Stalled stays false, because a retry may succeed. The conditions that the function sets have
+/// `generation` as their observed generation. The function does not change the rest of the status.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -50,7 +50,8 @@ pub fn failing_status(
 
 /// Returns the warnings about the spec at the end of Ready's previous message.
 ///
-/// These warnings still apply. If the message lost them, the first pass that succeeds would report them as new.
+/// These warnings still apply. If the new message did not contain them, the first pass that succeeds would report them
+/// as new.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };

@@ -54,8 +54,8 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// Returns the status and events of a pass. `deleting` is what the deletion of the resource still has to do; `None` if
-/// the resource is not being deleted.
+/// Returns the status and events of a pass. `deleting` describes the work that is left before the resource can be
+/// deleted; `None` if the resource is not being deleted.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,
@@ -266,7 +266,7 @@ fn failed_pass_clears_ready_until_the_next_success() {
         ("False", "AsExpected"),
         "Stalled stays false, because the next pass may succeed"
     );
-    let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
+    let suffix = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");

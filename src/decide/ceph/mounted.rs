@@ -19,14 +19,14 @@ use crate::requests::{Read, Reference, Response, Stored};
 /// The label distinguishes these objects from the Secrets with credentials, which osdpl writes too.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
-/// The texts in a Secret or `ConfigMap`, by key.
+/// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write each of `objects` that the cluster lacks or has with other data; after a problem, plans nothing and
-/// returns the first problem.
+/// Plans to write the `objects` that do not exist in the cluster or have other data there. After a problem, plans
+/// nothing and returns the first problem.
 ///
-/// There is a problem if the cluster has an object of the same name that lacks osdpl's label and has other data, or
-/// that belongs to another Ceph cluster.
+/// An existing object of the same name is a problem if it lacks osdpl's label and has other data, or if it belongs to
+/// another Ceph cluster.
 pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
@@ -52,15 +52,15 @@ pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object])
     None
 }
 
-/// What the cluster contains under the name of an object that osdpl wants to write.
+/// The state in the cluster of an object that osdpl wants to write.
 enum Live {
     /// osdpl has not read the object yet.
     Unread,
     /// The object does not exist.
     Absent,
-    /// The object has osdpl's label. Contains its data.
+    /// The object has osdpl's label. Contains the object's data.
     Ours(Data),
-    /// The object lacks osdpl's label. Contains its data.
+    /// The object lacks osdpl's label. Contains the object's data.
     Foreign(Data),
 }
 
@@ -69,8 +69,7 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns what the cluster contains under the name of `object`: from a watch or, if no watch has the object, from a
-/// one-off read.
+/// Returns the state of `object` in the cluster, from a watch or, if no watch has the object, from a one-off read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
@@ -136,7 +135,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
     }
 }
 
-/// Returns whether osdpl wrote the object for the Ceph of this resource.
+/// Returns whether osdpl wrote the object for this resource, so that pods can use Ceph.
 pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
     is_of(object, deployment)
         && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)

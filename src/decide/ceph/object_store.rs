@@ -17,7 +17,7 @@ use osdpl_core::observed::ReleaseKey;
 
 /// The release that registers the object store in Keystone.
 ///
-/// The release also runs the gateways, unless Rook or an external Ceph runs them.
+/// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
 const RELEASE: &str = "ceph-rgw";
 /// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
@@ -44,7 +44,7 @@ pub(crate) fn rook_gateway(
 /// osdpl does not know the password yet.
 ///
 /// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL, if
-/// the cloud publishes one, else the Service.
+/// the cloud publishes one, and otherwise the Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -60,8 +60,8 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
     Some(Keystone { url, password })
 }
 
-/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and what the pods of the release
-/// `ceph-rgw` mount.
+/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and the objects that the pods of
+/// the release `ceph-rgw` mount.
 fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let secret = access_secret(store, keystone, selection);
     let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
@@ -76,7 +76,7 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
     store.secret(namespace, &selection.name, keystone)
 }
 
-/// A placeholder for Keystone, for objects of which only the names are used.
+/// A placeholder for Keystone, if the caller needs only the names of the objects.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
 /// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.

@@ -10,13 +10,13 @@ use crate::draft::Draft;
 use crate::objects::{Data, Objects};
 use crate::requests::{Read, Reference, Response};
 
-/// Rook's kind of a Ceph cluster.
+/// The kind of Rook's resource that describes a Ceph cluster.
 pub(super) const CLUSTER: &str = "CephCluster";
 
-/// Rook's kind of an object store.
+/// The kind of Rook's resource that describes an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// Returns the settings of Rook; `None` if the cloud does not use a Ceph of Rook.
+/// Returns the settings of Rook; `None` if the cloud does not use a Ceph cluster of Rook.
 pub(super) fn settings(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])

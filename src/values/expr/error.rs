@@ -8,7 +8,7 @@ pub enum Error {
     Syntax {
         /// The expression as written.
         expression: String,
-        /// What is wrong, where, and what to write.
+        /// The description of the mistake, with its location and the remedy.
         problem: String,
     },
     /// The expression uses a variable that does not exist.

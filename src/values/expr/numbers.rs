@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// The limit of CPU numbers: all numbers must be lower. No host has as many CPUs.
+/// All CPU numbers must be lower than this limit. No host has so many CPUs.
 const LIMIT: u32 = 8192;
 
 /// Whether two lists have a number in common.

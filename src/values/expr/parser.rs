@@ -47,7 +47,7 @@ impl Chain {
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
     if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(
-            "it may have {MAX_LENGTH} bytes and {MAX_OPERATORS} operators, with brackets and choices {MAX_DEPTH} deep; write it shorter, or in parts"
+            "an expression may have at most {MAX_LENGTH} bytes and {MAX_OPERATORS} operators, and brackets and choices at most {MAX_DEPTH} deep; shorten it, or split it"
         );
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }

@@ -1,4 +1,4 @@
-//! Contains the variables that an expression can use.
+//! Defines the scope of an expression: the variables that the expression can use.
 
 use std::fmt;
 

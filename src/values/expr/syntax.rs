@@ -46,7 +46,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     let previous =
         before.rfind(is_not_operator).map_or(before, |last| before[last..].trim_start_matches(is_not_operator));
     let problem = match token {
-        "" if before.is_empty() => format!("it is empty; write one {EXAMPLE}"),
+        "" if before.is_empty() => format!("the expression is empty; write one {EXAMPLE}"),
         "" if !previous.is_empty() => {
             format!("a value is missing after `{previous}`; write one, or remove `{previous}`")
         }
@@ -58,7 +58,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
                 let problem = "`?` has no `:` after it; write condition ? value : other value";
                 return (text.rfind('?').unwrap_or(at), problem.to_owned());
             }
-            None => format!("it ends too early; write one {EXAMPLE}"),
+            None => format!("the expression ends too early; write one {EXAMPLE}"),
         },
         "=" => "`=` is not a comparison; write ==".to_owned(),
         "&" | "|" => format!("`{token}` is not an operator; write {token}{token}"),
@@ -89,7 +89,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     (at, problem)
 }
 
-/// Returns the word at the start of a text, else the operator or character there.
+/// Returns the first token of a text: a word, an operator or a single character.
 fn token(text: &str) -> &str {
     let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn names_location_and_remedy() {
         for (text, expected) in [
-            ("", "column 1: it is empty; write one such as spec.region, or"),
+            ("", "column 1: the expression is empty; write one such as spec.region, or"),
             ("values.x = 3", "column 10: `=` is not a comparison; write =="),
             ("values.x == = 3", "column 13: `=` is not a comparison; write =="),
             ("values.x & values.y", "column 10: `&` is not an operator; write &&"),
@@ -187,7 +187,7 @@ mod tests {
         assert!(
             compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; available are spec,")
         );
-        assert!(compiled(&"!".repeat(5000)).unwrap_err().contains("it may have 4096 bytes"));
+        assert!(compiled(&"!".repeat(5000)).unwrap_err().contains("an expression may have at most 4096 bytes"));
     }
 
     proptest! {

@@ -11,7 +11,8 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// The entries of a map. A slice takes much less memory than a map, and osdpl never looks for a key in it.
+/// The entries of a map, as a slice. A slice takes much less memory than a map, and osdpl never looks up an entry by
+/// key.
 #[derive(Debug, Default)]
 struct MapTemplate(Box<[(Box<str>, Node)]>);
 
@@ -25,7 +26,7 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the values without those that contain expressions.
+    /// Returns the values that contain no expression.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }

@@ -1,4 +1,5 @@
-//! A YAML tree in which every node knows its location, for errors and to show where a value comes from.
+//! Parses YAML into a tree in which every node knows its location. Errors use the location, and so does the provenance
+//! of a value.
 
 use std::fmt::{self, Write as _};
 
@@ -31,7 +32,7 @@ impl LocatedNode {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// Returns the node below these keys, or the last existing one on the way if a key is missing.
+    /// Returns the node below these keys. If a key is missing, returns the last node that exists on this path.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {
@@ -65,12 +66,12 @@ impl LocatedNode {
 
     /// Deserializes the node as a `T`; errors name `file`.
     ///
-    /// A type that is read from JSON as well should be read by this function: it uses the deserializer for JSON text, so
-    /// the program contains no second one for YAML.
+    /// Use this function for types that the program also reads from JSON: it uses the deserializer for JSON text, so
+    /// the program contains no second deserializer for YAML.
     ///
     /// # Errors
-    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map that
-    /// lacks a key.
+    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map
+    /// that lacks a key.
     pub fn deserialize<T: DeserializeOwned>(&self, file: &str) -> Result<T, Error> {
         let mut json = String::new();
         let mut locations = vec![self.location];

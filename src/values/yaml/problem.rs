@@ -72,10 +72,11 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// How serde's messages write a value (`serde::de::Unexpected`): its kind, and the quote around it.
+/// The form of a value in serde's messages (`serde::de::Unexpected`): the kind of the value, and the quote around the
+/// value.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// How serde's messages write the variant of an enum: no kind, and the quote around it.
+/// The form of an enum variant in serde's messages: the kind, which is empty, and the quote around the variant.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]

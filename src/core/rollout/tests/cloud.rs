@@ -1,4 +1,4 @@
-//! A simulated cloud whose `DaemonSets` the rollout tests change.
+//! Simulates a cloud whose `DaemonSets` the rollout tests change.
 
 use k8s_openapi::jiff::SignedDuration;
 

@@ -29,7 +29,8 @@ fn permitted_expressions_fit_the_stack() {
     ];
     for text in refused {
         let error = parse(&text).unwrap_err().to_string();
-        let expected = "…` is not a valid CEL expression: it may have 4096 bytes and 512 operators, with";
+        let expected =
+            "…` is not a valid CEL expression: an expression may have at most 4096 bytes and 512 operators, and";
         assert!(error.contains(expected), "{error}");
     }
 }
