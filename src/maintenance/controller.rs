@@ -59,16 +59,16 @@ struct MaintenanceController {
     /// Triggers the passes of all maintenances.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
-    /// What the controller keeps about each maintenance, by name.
+    /// The data that the controller keeps about each maintenance, by name.
     ///
     /// A pass holds the lock until it ends. So passes run one at a time, because the decision about a maintenance
     /// depends on the other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
-/// What the controller keeps in memory about a maintenance between passes.
+/// The data that the controller keeps in memory about a maintenance between passes.
 ///
-/// A restart loses this state. Then the controller only retries a failed action or a refused migration earlier.
+/// A restart loses this data. As a result, the controller only retries a failed action or a refused migration earlier.
 #[derive(Default)]
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
@@ -90,8 +90,8 @@ struct Failure {
     input: Input,
 }
 
-/// What a person can change in a resource so that the controller retries a failed action at once: the generation, the
-/// deletion, and the annotation that requests a retry.
+/// The generation of a resource, whether it is being deleted, and whether it has the annotation that requests a retry.
+/// If a person changes one of them, the controller retries a failed action at once.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {

@@ -28,7 +28,7 @@ use osdpl_core::observed::Node;
 pub use controller::{REQUEUE_DELAY, run};
 pub use openstack::OpenStackClient;
 
-/// What the controller of NodeMaintenance resources needs from the operator.
+/// The interface through which the controller of NodeMaintenance resources uses the operator.
 pub trait Operator: Send + Sync {
     /// Waits until the operator has observed the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;

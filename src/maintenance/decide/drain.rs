@@ -43,8 +43,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns the time until which a node that is ready to drain needs no new decision; `None` if a new decision is
-/// necessary now.
+/// If the node is ready to drain and needs no new decision now, returns the time of the next decision; else `None`.
 ///
 /// No new decision is necessary for a minute after each query of Nova. While Nova is unreachable, no new decision is
 /// necessary either, and the node stays ready to drain.
@@ -220,8 +219,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // If the node was ready to drain before, no obstacle makes the maintenance wait again: someone may have begun
-        // to drain the node, and the obstacle may exist only because pods were evicted from this node.
+        // If the node was ready to drain before, the maintenance ignores new obstacles: someone may have begun to drain
+        // the node, and the obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

@@ -41,7 +41,9 @@ pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
         return StepResult::Wait(message, RequeueDelay::Later, true);
     };
     if snapshot.observed.nodes_unknown {
-        return wait_for("the nodes can't be listed, so the roles in maintenance are not known".into());
+        return wait_for(
+            "the nodes can't be listed, so osdpl does not know how many nodes of each role are in maintenance".into(),
+        );
     }
     if setting.absent && snapshot.spec.instances != Some(InstancePolicy::Leave) {
         return wait_for(format!(

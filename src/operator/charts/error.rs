@@ -44,7 +44,8 @@ pub enum Error {
         /// The archives and directories of the chart, each with its version.
         candidates: String,
     },
-    /// A chart from a repository has no version. Taking the newest one could change running clouds unexpectedly.
+    /// A chart from a repository has no version. The store does not take the newest version, because this could change
+    /// running clouds unexpectedly.
     #[error(
         "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
     )]
@@ -155,7 +156,7 @@ pub enum Error {
     #[error(transparent)]
     Source(#[from] InvalidSource),
     /// The request for a chart contains an invalid name or version.
-    #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
+    #[error("{text:?} is not a {what}; correct it in the spec or in the catalogue")]
     InvalidName {
         /// The refused name or version.
         text: String,

@@ -18,7 +18,7 @@ pub enum ChartProblem {
     /// The archive is truncated, not compressed by gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// The path of an entry in the archive points outside of the chart, or may do so on some system.
+    /// The path of an entry in the archive points outside of the chart, or may do so on another operating system.
     #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
         /// The path of the entry, as the archive contains it.
@@ -63,7 +63,7 @@ pub enum ChartProblem {
     /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
-    /// The archives of charts are nested too deeply, in `charts/` folders.
+    /// The chart contains archives within archives on more than `most` levels.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
         /// The path of the innermost archive.
@@ -71,8 +71,8 @@ pub enum ChartProblem {
         /// The maximum number of levels of archives.
         most: usize,
     },
-    /// A dependency of the chart has a problem.
-    #[error("{path:?}, a chart within it: {problem}")]
+    /// A dependency of the chart cannot be used.
+    #[error("its dependency {path:?} is not usable: {problem}")]
     Dependency {
         /// The path of the inner archive, or the repository of the dependency.
         path: String,

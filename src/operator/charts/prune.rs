@@ -1,5 +1,4 @@
-//! Removes archives from the cache that nothing references any more, such as the charts of an older lock or an older
-//! version of an edited chart.
+//! Removes archives from the cache that nothing references any more, such as a chart of an older lock.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};

@@ -30,7 +30,7 @@ pub trait Pull: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFailure {
     /// The repository has no such chart or version.
-    #[error("{0}; request one that exists")]
+    #[error("{0}; request a chart and a version that the repository has")]
     NotFound(String),
     /// The repository refuses the pull without a login.
     #[error(

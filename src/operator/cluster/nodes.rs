@@ -19,8 +19,8 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Makes `labels` the labels that osdpl owns on a node. A label that others have set to another value keeps that
-    /// value.
+    /// Sets `labels` on a node, and removes all other labels that osdpl has set there. If someone else has set a label
+    /// to another value, the label keeps that value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///

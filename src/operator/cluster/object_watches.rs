@@ -67,7 +67,8 @@ impl ObjectWatches {
         self.additions.wait_until_known().await;
     }
 
-    /// Returns the additions in a namespace; `None` as long as [`Self::wait_for_additions`] would wait.
+    /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
+    /// forbidden the list.
     pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
         self.additions.of_namespace(namespace)
     }
@@ -182,7 +183,7 @@ mod tests {
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(
             !update(&mut state, error()) && !update(&mut state, Ok(Some(data))),
-            "neither an error nor the same data changes the state of an object that was read"
+            "after an object was read, errors and events with the same data do not change its state"
         );
         assert!(matches!(&state, ObjectState::Read(data) if data.contains_key("key")));
         assert!(update(&mut state, Ok(None)));

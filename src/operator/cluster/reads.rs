@@ -62,7 +62,7 @@ impl Reader {
             Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, the node counts as missing. Then the plan keeps the node's name in the annotation that
-            // lists the nodes to forget, and a later pass reads again.
+            // lists the nodes to forget, and a later pass reads the node again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);

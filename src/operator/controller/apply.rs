@@ -31,10 +31,10 @@ pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
     /// free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
-    /// Whether the next pass must follow immediately: this pass changed what the plan was made from, or an action was
-    /// refused.
+    /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because an
+    /// action was refused.
     pub(super) requeue: bool,
-    /// Whether the status must not be written from this plan, because the plan counts on an eviction that was refused.
+    /// Whether this pass must not write the status, because the plan includes an eviction that the API server refused.
     pub(super) skip_report: bool,
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.

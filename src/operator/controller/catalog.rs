@@ -23,8 +23,8 @@ pub struct CatalogHandle {
     own: Arc<Catalog>,
     current: Mutex<Current>,
     /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
-    /// this catalogue because building one takes a while and the webhook validates every request. After a restart, the
-    /// operator builds it again.
+    /// this catalogue, because the webhook validates every request and a build takes a while. After a restart, the
+    /// operator builds the catalogue again.
     validation: Mutex<Option<Validation>>,
 }
 
@@ -33,13 +33,13 @@ struct Current {
     catalog: Arc<Catalog>,
     /// The additions that `catalog` was built from; `None` before they were listed.
     additions: Option<Vec<Addition>>,
-    /// The last valid content of each addition, which stays in use after an invalid edit. A restarted operator does not
-    /// know the valid content of additions that are invalid by then, and reports each of these additions as an error.
+    /// The last valid content of each addition, which stays in use after an invalid edit. If an addition is invalid
+    /// when the operator starts, the operator does not know its valid content, and reports the addition as an error.
     valid: Vec<Addition>,
     /// The sources of the additions that have been invalid ever since the operator started.
     never_valid: BTreeSet<String>,
     findings: Vec<Finding>,
-    /// The finding that additions can't be listed; `None` if they can.
+    /// The error that the operator can't list additions; `None` if it can.
     unknown: Option<Finding>,
 }
 
@@ -49,7 +49,7 @@ struct Previous {
     /// The last valid content of each addition.
     valid: Vec<Addition>,
     /// The sources of the additions that have been invalid ever since the operator started. `None` before the first
-    /// list of additions: each addition that is invalid in that list counts as invalid ever since.
+    /// list of additions.
     never_valid: Option<BTreeSet<String>>,
 }
 
@@ -175,7 +175,8 @@ struct Built {
     findings: Vec<Finding>,
 }
 
-/// Builds the catalogue with additions. An invalid addition takes part with its last valid content, if that is known.
+/// Builds the catalogue with additions. If an addition is invalid, the catalogue contains its last valid content, if
+/// that is known.
 fn build(folder: Option<&Path>, own: &Arc<Catalog>, additions: &[Addition], previous: &Previous) -> Built {
     let without_additions =
         |findings| Built { catalog: Arc::clone(own), valid: Vec::new(), never_valid: BTreeSet::new(), findings };
@@ -232,7 +233,7 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
     Finding::new(level, &rejected.source, message)
 }
 
-/// Returns the error that additions can't be listed.
+/// Returns the finding for the case that the operator can't list additions: an error.
 ///
 /// The error stops all changes: releases may use additions, and an upgrade without the additions would remove their
 /// values.

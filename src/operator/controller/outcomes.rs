@@ -1,4 +1,4 @@
-//! Processes the outcomes of helm processes: remembers failures, and what a retry needs to succeed.
+//! Processes the outcomes of helm processes: remembers each failure, and the condition under which a retry can succeed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -96,8 +96,8 @@ impl Memory {
         }
     }
 
-    /// Describes a helm process that has ended as a running process, so that plans start nothing for its release until
-    /// osdpl knows the record that the process left.
+    /// Returns an entry for the table of running helm processes, for a process that has ended. With this entry, plans
+    /// start nothing for the release until osdpl knows the record that the process left.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
@@ -138,7 +138,7 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // A record that is still overdue could not be read in this pass, so the next read waits for the retry delay.
+        // If a record is still overdue, this pass could not read it. The next read then waits for the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
@@ -170,7 +170,7 @@ impl Memory {
     }
 }
 
-/// Returns what a retry after a failure needs to succeed.
+/// Returns the condition under which a retry after a failure can succeed.
 ///
 /// helm renders a chart before it writes the record of the attempt. So if the record exists (`has_record`), rendering
 /// has succeeded, even if helm's message looks like a rendering error.
@@ -219,7 +219,8 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
             Some(format!("delete the immutable objects first, or revert the change{commands}; then {retry}"))
         }
         (RetryCondition::Manual, Some(Failure::NotOurs(_))) => Some(format!(
-            "the object belongs to another owner; delete it there, or set another name in the values, then {retry}"
+            "the object belongs to another owner; let that owner delete it, or set another name in the values, then \
+             {retry}"
         )),
         (RetryCondition::Manual, _) => Some(format!(
             "the API server rejects the object; correct the values, or the policy that forbids it, then {retry}"
