@@ -4,11 +4,11 @@
 //! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
 //! ```
 //!
-//! Each pass of the controller reads the state of the cluster, and executes actions one after another, each after a new
-//! decision. Between passes the controller keeps only the refused migrations and the last failure of each maintenance.
-//! The controller queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a
-//! compute node is ready to drain. If an action fails, the controller logs and counts the error, and writes it to the
-//! status of the maintenance. Other maintenances continue.
+//! A pass of the controller reads the state of the cluster, decides, and executes one action. Then it reads and decides
+//! again, until the maintenance must wait. Between passes the controller keeps only the refused migrations and the last
+//! failure of each maintenance. The controller queries Nova while a maintenance waits for a change that only Nova
+//! reports, and once a minute while a compute node is ready to drain. If an action fails, the controller logs and
+//! counts the error, and writes it to the status of the maintenance. Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 

@@ -1,7 +1,7 @@
 //! Maintains nodes: contains the controller of NodeMaintenance resources, and the client of the cloud's OpenStack APIs.
 //!
 //! ```text
-//! controller   observes the node, Nova and Neutron; executes actions one after another, each after a new decision
+//! controller   observes the node, Nova and Neutron; executes the action of each decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
 //! openstack    requests to Keystone, Nova and Neutron

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The store renames each file when it is complete, so no process sees a partial file. An archive is only used if its
-//! content has the expected digest. The user may remove the folder at any time. Only the records of first pulls are
-//! lost then. Several processes may share the folder.
+//! content has the expected digest. The user may remove the folder at any time, and then loses only the records of
+//! first pulls. Several processes may share the folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -35,7 +35,7 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart version. Every later pull must have its digest.
+/// The record of the first pull of a chart version. Every later pull must return a chart with the same digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {

@@ -178,7 +178,7 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or the address of the repository.
     pub location: String,
-    /// The origin of the expected digest, as the beginning of a clause: `the lock has`, `the first pull had`.
+    /// The words before the expected digest in the message: `the lock has` or `the first pull had`.
     pub expected_by: &'static str,
     /// The digest that the chart must have.
     pub expected: Digest,
@@ -189,7 +189,7 @@ pub struct Mismatch {
 }
 
 impl Error {
-    /// Returns the reason that the condition of the chart's release contains: one of a fixed set of `CamelCase` words.
+    /// Returns the `reason` for the condition of the release: a `CamelCase` word from a fixed set.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "ChartMissing",
@@ -210,7 +210,8 @@ impl Error {
         }
     }
 
-    /// Converts the error of a read or write in the cache, by its kind: the disk is full, or the cache is not usable.
+    /// Converts an I/O error in the cache: returns [`Self::CacheFull`] if the disk is full, else
+    /// [`Self::CacheUnwritable`].
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();
         match error.kind() {

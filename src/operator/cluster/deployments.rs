@@ -69,8 +69,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs from that of `deployment`, then records the events. Returns the written
-    /// resource; `None` if nothing was written.
+    /// Writes the status if it differs from the status in `deployment`, then records the events. Returns the written
+    /// resource; `None` if this function wrote nothing.
     ///
     /// # Errors
     /// If the write of the status fails.

@@ -73,8 +73,8 @@ impl Reader {
     }
 }
 
-/// Returns the conflicts in a response of the API server: the keys of labels that other field managers own with other
-/// values, and the field path of osdpl's annotation if someone else owns the annotation.
+/// Returns the fields that another field manager has set to another value, according to the API server: the keys of
+/// labels, and the field path of osdpl's annotation.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());

@@ -61,7 +61,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         Self { cache, _watch: spawn_watch(events, trigger, apply) }
     }
 
-    /// Whether the first list was complete, or the API server forbade it.
+    /// Whether the watch has completed its first list, or the API server forbade the list.
     ///
     /// If the list is forbidden, plans request the objects one by one.
     pub(super) fn is_known(&self) -> bool {

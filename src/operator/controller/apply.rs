@@ -308,8 +308,8 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to reads that the plan's actions have made outdated, and the releases whose Jobs are
-    /// deleted.
+    /// Forgets the responses that the plan's actions may have made outdated. Also forgets the uninstalled releases
+    /// whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),

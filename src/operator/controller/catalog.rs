@@ -1,7 +1,8 @@
 //! Provides the catalogue of passes: the operator's own catalogue, with the additions in the namespace of the resource.
 //!
 //! If an addition becomes invalid, its last valid content stays in use. If an addition was already invalid when the
-//! operator started, its valid content is not known, but releases may use it. Then an error stops all changes.
+//! operator started, the operator does not know its valid content, but releases may use this content. So an error stops
+//! all changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ impl CatalogHandle {
 
     /// Returns the catalogue that a pass would use with these additions, and the findings about these additions.
     ///
-    /// `forbidden` is the reason why additions can't be listed, if they can't.
+    /// `forbidden` is the message with which the API server forbade the list of additions, if it did.
     pub(super) async fn extended_with(
         &self,
         additions: Vec<Addition>,
@@ -145,7 +146,7 @@ impl CatalogHandle {
         built.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     }
 
-    /// Updates the catalogue of passes to these additions; returns whether the additions have changed.
+    /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
     async fn update(&self, additions: Vec<Addition>) -> bool {
         let previous = {
             let mut current = self.current();

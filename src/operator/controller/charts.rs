@@ -282,7 +282,8 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 
 /// Returns the CRDs of a chart.
 ///
-/// If a file is no CRD, the error is part of the result: it only prevents upgrades, and the chart itself is usable.
+/// If a file does not contain a valid CRD, the result contains an error for this file. The error prevents upgrades, but
+/// osdpl can use the other contents of the chart.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| {
         let tree = yaml::parse::<LocatedNode>("crds/", manifest).map_err(|error| error.to_string())?;

@@ -118,9 +118,10 @@ impl Memory {
         unread.chain(unobserved).collect()
     }
 
-    /// Returns the releases whose newest record must be read again, because the watch has not reported it for long.
+    /// Returns the releases whose newest record osdpl must read again, because the watch has not reported the record
+    /// within [`REREAD_DELAY`].
     ///
-    /// The watch never reports that record if someone else has changed the release since osdpl read it.
+    /// The watch never reports the record if someone else has changed the release since osdpl read the record.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;

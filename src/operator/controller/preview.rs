@@ -57,8 +57,8 @@ pub struct Preview {
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// The comparison of the current with the desired manifest, for each release whose newest revision another tool
-    /// made.
+    /// For each release whose newest revision another tool made, the comparison of its current manifest with the
+    /// desired manifest.
     pub compared: BTreeMap<String, Comparison>,
     /// For each release, the paths of the values that describe Ceph, and the object that contains Ceph's settings.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
@@ -70,8 +70,8 @@ pub struct Preview {
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the preview assumed no input, so that [`plan::Plan::hash`] is the target hash that the operator
-    /// computes.
+    /// Whether the preview made no assumptions about inputs. Then [`plan::Plan::hash`] is the target hash that the
+    /// operator computes.
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
@@ -300,7 +300,7 @@ impl Planner<'_> {
 /// made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
-        Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),
+        Response::Networks(Err(error)) => format!("whether networks overlap the networks of Services: {error}"),
         Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
         Response::AbandonedCrds(Err(error)) => format!("whether uninstalled releases left CRDs behind: {error}"),
         _ => return,

@@ -145,7 +145,11 @@ mod tests {
         memory.learn_secrets(&Facts::default(), at(400));
         memory.learn_secrets(&Facts::default(), at(500));
         memory.forget_secrets(at(567));
-        assert_eq!(known(&memory), ["hunter2"], "the week begins with the first pass whose facts lack the secret");
+        assert_eq!(
+            known(&memory),
+            ["hunter2"],
+            "the week begins with the first pass whose facts do not contain the secret"
+        );
         memory.forget_secrets(at(568));
         assert_eq!(known(&memory), [""; 0]);
     }

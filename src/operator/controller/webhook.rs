@@ -15,7 +15,7 @@ use osdpl_lint::rule;
 impl Context {
     /// Returns the catalogue with the additions of a namespace, and the findings about these additions.
     ///
-    /// The function waits until additions are listed. It does not change the catalogue of passes.
+    /// The function waits until the operator has listed additions. It does not change the catalogue that passes use.
     pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
         self.inputs.wait_for_additions().await;
         let additions = self.inputs.additions(namespace).unwrap_or_default();
