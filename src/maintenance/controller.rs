@@ -221,7 +221,7 @@ impl State {
 }
 
 impl MaintenanceController {
-    /// Observes the cluster and decides what the maintenance does next.
+    /// Observes the cluster, and decides the next action and the status of the maintenance.
     ///
     /// Returns `None` if a pass has nothing to do until a watch reports a change.
     async fn decide(

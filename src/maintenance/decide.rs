@@ -56,7 +56,7 @@ pub(crate) struct Snapshot<'a> {
     pub now: Timestamp,
 }
 
-/// What the maintenance of a node does next.
+/// The next action of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Add osdpl's finalizer to the resource, which starts the maintenance.
@@ -134,7 +134,7 @@ fn wait_for(message: String) -> StepResult {
     StepResult::Wait(message, RequeueDelay::Later, false)
 }
 
-/// Decides what the maintenance of a node does next, and its status.
+/// Decides the next action and the status of the maintenance of a node.
 pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     if snapshot.is_returning() { restore::decide(snapshot) } else { drain::decide(snapshot) }
 }

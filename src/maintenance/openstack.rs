@@ -12,8 +12,7 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before the expiry of a token the client replaces it, so that the token stays valid until the response
-/// arrives.
+/// The client replaces a token this long before its expiry, so that the token stays valid until the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
 /// How long the client uses a token if Keystone's response does not say when the token expires.

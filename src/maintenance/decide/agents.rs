@@ -42,7 +42,10 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
         );
     }
     let by_hand = host.map(|host| {
-        format!("; to return it as it is: openstack compute service set --enable {} nova-compute", host.service.host)
+        format!(
+            "; to return the node without waiting: openstack compute service set --enable {} nova-compute",
+            host.service.host
+        )
     });
     if !snapshot.observed.unready_pods.is_empty() {
         let (pods, by_hand) = (snapshot.observed.unready_pods.join(", "), by_hand.unwrap_or_default());
@@ -71,7 +74,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
         return wait_for(
             snapshot,
             format!(
-                "waits until nova reports nova-compute on {host} as up{again}; see the log of its pod, or return {node} as it is: {out}"
+                "waits until nova reports nova-compute on {host} as up{again}; see the log of its pod; to return {node} without waiting: {out}"
             ),
         );
     }
@@ -96,7 +99,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     wait_for(
         snapshot,
         format!(
-            "waits until neutron reports {} on {} as alive; if it is not expected to return: kubectl annotate nm {} osdpl.dev/retry=now",
+            "waits until neutron reports {} on {} as alive; if an agent will not come back: kubectl annotate nm {} osdpl.dev/retry=now",
             missing.join(", "),
             service.host,
             snapshot.name

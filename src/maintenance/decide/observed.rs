@@ -49,7 +49,8 @@ pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
-    /// The node is or may be a compute node, but Nova or Neutron did not report its host, for this reason.
+    /// The node is or may be a compute node, but the state of its host in Nova and Neutron is unknown. Contains the
+    /// reason.
     Unknown(String),
     /// The node is a compute node.
     Known(Box<Host>),

@@ -29,7 +29,7 @@ use super::pull::Request;
 /// The age at which an entry of `incoming` is a leftover of a killed process. No pull takes nearly as long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
-/// The cache folder of a chart store, with the reads and writes of its files.
+/// The cache folder of a chart store, with methods that read and write its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(super) folder: PathBuf,

@@ -80,7 +80,7 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// helm cannot connect to the repository, or the repository does not respond as a chart repository.
+    /// helm cannot connect to the repository, or the response is not valid for a chart repository.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]

@@ -69,9 +69,9 @@ fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes an entry of a list by its content; describes a secret entry only by its type or its keys.
+/// Describes an entry of a list by its content, or, if the entry is secret, only by its type or its keys.
 ///
-/// Only the last key of the path decides whether the entries of a list are secret.
+/// To find out whether the entry is secret, this function uses only the last key of the list's path.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {

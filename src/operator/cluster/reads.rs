@@ -75,7 +75,7 @@ impl Reader {
     /// Returns the networks that Services get their addresses from.
     ///
     /// `ServiceCIDR` objects contain these networks (Kubernetes 1.33 and newer). If the cluster has no such object, or
-    /// osdpl may not list them, the only known addresses are those of the API server's own Service.
+    /// osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
     /// If the API server cannot be reached, or refuses both reads.

@@ -87,7 +87,7 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
 /// Returns all strings in a spec. They include the names of Secrets and of their keys.
 ///
 /// The result does not contain the name of Ceph's Secret. That Secret also contains addresses, which must stay readable
-/// in logs. The keys of Ceph are known anyway, because osdpl copies them to its own Secrets.
+/// in logs. The scrubber knows Ceph's keys anyway, because osdpl copies them to its own Secrets.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {

@@ -373,8 +373,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once, because the action changes what that pass decides and no watch triggers
-/// the pass.
+/// Whether the next pass must follow at once, because the action affects the next decision and no watch triggers a
+/// pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

@@ -44,7 +44,7 @@ struct Current {
     unknown: Option<Finding>,
 }
 
-/// The earlier content of additions, as far as this operator process has read it.
+/// The earlier content of the additions that this operator process has read.
 #[derive(Clone, PartialEq)]
 struct Previous {
     /// The last valid content of each addition.

@@ -12,7 +12,8 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Kept, Read, Responses};
 
-/// The state between passes. Each field documents why it is kept, and what a restart loses.
+/// The state that the operator keeps between passes. Each field says why the operator keeps it, and how a restart
+/// affects it.
 #[derive(Default)]
 pub(super) struct Memory {
     /// The last failed helm operation of each release; osdpl removes it when an operation of the release succeeds. The

@@ -144,8 +144,8 @@ impl Memory {
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure of a release. The count restarts if the inputs or the operation differ from those of the last
-    /// failure.
+    /// Counts a failure of a release. The count restarts if the last failure had other inputs or was the failure of
+    /// another operation.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);

@@ -152,7 +152,7 @@ pub async fn preview(
     })
 }
 
-/// Makes plans for `osdpl plan`, with the permissions of its user.
+/// Makes plans for `osdpl plan`, with the permissions of the user who runs the command.
 struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,

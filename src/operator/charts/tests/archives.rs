@@ -154,7 +154,7 @@ async fn rejected_archives_say_why() {
         ),
         ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
         ("a decompression bomb", bomb(), "it unpacks to more than 20 MiB"),
-        ("a decompression bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
+        ("a decompression bomb that consists of tar headers", bomb_of_headers(), "it has more than 10000 entries"),
         (
             "a decompression bomb after a broken header",
             gzip(&vec![b'x'; 64 << 20]),

@@ -82,7 +82,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "its Chart.yaml says it is chart \"other\", not \"demo\"",
     ),
     (
-        "a Chart.yaml that is no YAML",
+        "a Chart.yaml that is not YAML",
         |fixture| done(fixture.put("demo/Chart.yaml", "{")),
         "ChartUnreadable",
         "Chart.yaml:1:1: unclosed bracket '{'",
