@@ -75,8 +75,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, the maintenance disables it a second time. Then keep the
-                // list of agents that were alive before the first time.
+                // If someone has enabled the service again, the maintenance disables the service a second time, but
+                // keeps the first list of agents.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();

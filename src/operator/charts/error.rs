@@ -17,7 +17,8 @@ pub enum Error {
         name: String,
         /// The folder or the address of the repository.
         location: String,
-        /// The file names that the store looked for, after a colon; empty for a repository.
+        /// The part of the message that names the files that the store looked for: `: looked for …`; empty for a
+        /// repository.
         looked_for: String,
     },
     /// The folder or repository has the chart, but not the version.

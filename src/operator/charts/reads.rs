@@ -135,7 +135,7 @@ fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
 
-/// Returns the path in the values that a token of an action refers to, directly or through an alias.
+/// Returns the path in the values that a token of an action refers to, directly or through a variable in `aliases`.
 fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
     let Token::Field(variable, keys) = token else { return None };
     if let Some(position) = keys.iter().position(|key| key == "Values") {

@@ -186,8 +186,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// Claims of `StatefulSets` have upstream's label with the release's name. Claims in a chart's templates often have
-    /// only helm's annotations.
+    /// This function finds a claim by the label `release_group`, which claims of `StatefulSets` have, or by helm's
+    /// annotations, which claims in a chart's templates have.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

@@ -1,5 +1,4 @@
-//! Passes the cloud's settings for the maintenance of nodes from plans to the controller of `NodeMaintenance`
-//! resources.
+//! Gives the controller of `NodeMaintenance` resources the cloud's settings for maintenance, which plans contain.
 
 use std::sync::Arc;
 
