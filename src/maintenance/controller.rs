@@ -4,11 +4,11 @@
 //! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
 //! ```
 //!
-//! Each pass of the controller reads the state of the cluster, and executes actions one after another, each after a new
-//! decision. Between passes the controller keeps only the refused migrations and the last failure of each maintenance.
-//! The controller queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a
-//! compute node is ready to drain. If an action fails, the controller logs and counts the error, and writes it to the
-//! status of the maintenance. Other maintenances continue.
+//! A pass of the controller reads the state of the cluster, decides, and executes one action. Then it reads and decides
+//! again, until the maintenance must wait. Between passes the controller keeps only the refused migrations and the last
+//! failure of each maintenance. The controller queries Nova while a maintenance waits for a change that only Nova
+//! reports, and once a minute while a compute node is ready to drain. If an action fails, the controller logs and
+//! counts the error, and writes it to the status of the maintenance. Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -59,16 +59,16 @@ struct MaintenanceController {
     /// Triggers the passes of all maintenances.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
-    /// What the controller keeps about each maintenance, by name.
+    /// The data that the controller keeps about each maintenance, by name.
     ///
     /// A pass holds the lock until it ends. So passes run one at a time, because the decision about a maintenance
     /// depends on the other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
-/// What the controller keeps in memory about a maintenance between passes.
+/// The data that the controller keeps in memory about a maintenance between passes.
 ///
-/// A restart loses this state. Then the controller only retries a failed action or a refused migration earlier.
+/// A restart loses this data. As a result, the controller only retries a failed action or a refused migration earlier.
 #[derive(Default)]
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
@@ -90,8 +90,8 @@ struct Failure {
     input: Input,
 }
 
-/// What a person can change in a resource so that the controller retries a failed action at once: the generation, the
-/// deletion, and the annotation that requests a retry.
+/// The generation of a resource, whether it is being deleted, and whether it has the annotation that requests a retry.
+/// If a person changes one of them, the controller retries a failed action at once.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -221,7 +221,7 @@ impl State {
 }
 
 impl MaintenanceController {
-    /// Observes the cluster and decides what the maintenance does next.
+    /// Observes the cluster, and decides the next action and the status of the maintenance.
     ///
     /// Returns `None` if a pass has nothing to do until a watch reports a change.
     async fn decide(

@@ -56,7 +56,7 @@ pub(crate) struct Snapshot<'a> {
     pub now: Timestamp,
 }
 
-/// What the maintenance of a node does next.
+/// The next action of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Add osdpl's finalizer to the resource, which starts the maintenance.
@@ -103,8 +103,8 @@ pub(crate) struct Decision {
     pub action: Option<Action>,
     /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// The time of the next pass: the window begins or ends at that time, or Nova must be queried again; `None` if the
-    /// maintenance waits for no such time.
+    /// The time at which the next pass must start, because the window begins or ends then, or Nova must be queried
+    /// again; `None` if there is no such time.
     pub requeue_at: Option<Timestamp>,
     /// The status that the controller writes before it executes the action.
     pub status: NodeMaintenanceStatus,
@@ -129,12 +129,12 @@ enum StepResult {
     Wait(String, RequeueDelay, bool),
 }
 
-/// Returns the result of a step that waits for a change, without a person having to act.
+/// Returns the result of a step that waits for a change, and does not require that a person acts.
 fn wait_for(message: String) -> StepResult {
     StepResult::Wait(message, RequeueDelay::Later, false)
 }
 
-/// Decides what the maintenance of a node does next, and its status.
+/// Decides the next action and the status of the maintenance of a node.
 pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     if snapshot.is_returning() { restore::decide(snapshot) } else { drain::decide(snapshot) }
 }
@@ -147,7 +147,7 @@ impl Snapshot<'_> {
         self.deleting || self.has_expired()
     }
 
-    /// Whether a pass needs to check only the node, because the node is ready to drain and is not a compute node.
+    /// Whether the node is ready to drain and is not a compute node. Then a pass needs to check only the node.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
@@ -169,8 +169,8 @@ impl Snapshot<'_> {
 
     /// Whether the decision may need a query of Nova.
     ///
-    /// Only a maintenance that returns its node without having started needs no query. A maintenance that has started
-    /// must ask Nova whether it disabled the compute service.
+    /// If a maintenance has started, its return must ask Nova whether it disabled the compute service. If it has not
+    /// started, its return needs no query.
     pub(crate) fn needs_nova(&self) -> bool {
         !self.is_returning() || self.started
     }
@@ -180,7 +180,7 @@ impl Snapshot<'_> {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether the maintenance may start, or has started, according to everything but Nova.
+    /// Whether the maintenance has started, or may start. This check does not use data from Nova.
     ///
     /// The controller queries Nova only if the result is true.
     pub(crate) fn may_start(&self) -> bool {
@@ -212,8 +212,8 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether this maintenance has or may have executed a step: before the controller executes an action, it writes to
-    /// the status that the step is active.
+    /// Whether this maintenance may have executed a step. Before the controller executes an action, it marks the step
+    /// as active in the status.
     fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }

@@ -1,7 +1,7 @@
 //! Maintains nodes: contains the controller of NodeMaintenance resources, and the client of the cloud's OpenStack APIs.
 //!
 //! ```text
-//! controller   observes the node, Nova and Neutron; executes actions one after another, each after a new decision
+//! controller   observes the node, Nova and Neutron; executes the action of each decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
 //! openstack    requests to Keystone, Nova and Neutron
@@ -28,7 +28,7 @@ use osdpl_core::observed::Node;
 pub use controller::{REQUEUE_DELAY, run};
 pub use openstack::OpenStackClient;
 
-/// What the controller of NodeMaintenance resources needs from the operator.
+/// The interface through which the controller of NodeMaintenance resources uses the operator.
 pub trait Operator: Send + Sync {
     /// Waits until the operator has observed the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;

@@ -12,8 +12,7 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before the expiry of a token the client replaces it, so that the token stays valid until the response
-/// arrives.
+/// The client replaces a token this long before its expiry, so that the token stays valid until the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
 /// How long the client uses a token if Keystone's response does not say when the token expires.
@@ -107,9 +106,8 @@ impl OpenStackClient {
     /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents. `id` is the id of its
     /// nova-compute service.
     ///
-    /// The function deletes the nova-compute service last, so that the next query still finds a host that was only
-    /// partly deleted. Nova refuses to delete the service while the host has instances. Objects that do not exist count
-    /// as deleted.
+    /// The function deletes the nova-compute service last. So if a deletion fails, the next query still finds the host.
+    /// Nova refuses to delete the service while the host has instances. Objects that do not exist count as deleted.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -137,7 +135,7 @@ impl OpenStackClient {
         if !session.as_ref().is_some_and(is_valid) {
             *session = Some(self.log_in(access).await?);
         }
-        // This error never happens, because the lines above create a missing session.
+        // This branch is never taken, because the lines above create a session if there is none.
         let Some(session) = session.as_mut() else { return Err(Error::Absent(api)) };
         if api == Api::Compute && !session.version_checked {
             let versions = nova::versions();
@@ -186,8 +184,8 @@ impl OpenStackClient {
                 call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
             }
             ProbeResponse::Status { code, text, body, .. } => {
-                // The body becomes part of an error message, and a proxy may repeat the request headers in it. Remove
-                // the token.
+                // Remove the token from the body, which becomes part of an error message: a proxy may repeat the
+                // request headers in its response.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));

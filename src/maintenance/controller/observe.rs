@@ -59,12 +59,12 @@ fn is_evicted(pod: &Pod) -> bool {
 }
 
 impl MaintenanceController {
-    /// Completes the observed state for the decision.
+    /// Adds to `observed` the data that the decision about a maintenance uses.
     ///
-    /// On entry, `observed` contains only the node and the refused migrations.
+    /// The caller has set only the node and the refused migrations.
     ///
-    /// `snapshot` contains the other data for the decision. The function does not use the observed state in `snapshot`,
-    /// which is empty.
+    /// `snapshot` contains the other inputs of the decision. Its own observed state is empty, and this function does
+    /// not use it.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -92,8 +92,7 @@ impl MaintenanceController {
             let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
             observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // A maintenance that must wait for its window, another maintenance or a disruption budget needs no query of
-        // Nova.
+        // Do not query Nova while the maintenance must wait for its window, another maintenance or a disruption budget.
         let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
         if may_start && snapshot.needs_nova() {
             observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
@@ -155,16 +154,16 @@ impl MaintenanceController {
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Before the maintenance disables the service, it stores in its status which agents are alive, and the return
-        // of the node waits for these agents.
+        // Before the maintenance disables the service, its status lists the agents that are alive. When the node
+        // returns, the maintenance waits for these agents.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // The second query of the empty host, after `ObservedState::confirmation_delay`, finds instances that
-                // arrive after this query.
+                // Also find instances that are migrating to this host. An instance that arrives later is found by a
+                // second query, after `ObservedState::confirmation_delay`.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -191,8 +190,7 @@ impl MaintenanceController {
         Ok(incoming)
     }
 
-    /// Returns the maintenances in `all` except `own`, each with the properties on which the decision about `own`
-    /// depends.
+    /// Returns all maintenances except `own`, with the properties that the decision about `own` uses.
     fn others(
         &self,
         own: &NodeMaintenance,

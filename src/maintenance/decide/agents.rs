@@ -30,8 +30,8 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
-        // Someone else disabled the compute service. osdpl will not enable it, so the maintenance does not wait for its
-        // reports.
+        // Someone else disabled the compute service. osdpl will not enable this service, so the maintenance does not
+        // wait until Nova reports it as up.
         Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
         Compute::Known(host) => Some(host),
     };
@@ -42,7 +42,10 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
         );
     }
     let by_hand = host.map(|host| {
-        format!("; to return it as it is: openstack compute service set --enable {} nova-compute", host.service.host)
+        format!(
+            "; to return the node without waiting: openstack compute service set --enable {} nova-compute",
+            host.service.host
+        )
     });
     if !snapshot.observed.unready_pods.is_empty() {
         let (pods, by_hand) = (snapshot.observed.unready_pods.join(", "), by_hand.unwrap_or_default());
@@ -53,8 +56,8 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
 
 /// Decides whether the maintenance must still wait until Nova and Neutron report the host as up.
 ///
-/// Only reports count that are newer than the start of this step, because Nova and Neutron notice only after a minute
-/// that a host is silent.
+/// osdpl ignores reports that are older than the start of this step, because Nova and Neutron report a dead host as up
+/// for about a minute.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
@@ -71,7 +74,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
         return wait_for(
             snapshot,
             format!(
-                "waits until nova reports nova-compute on {host} as up{again}; see the log of its pod, or return {node} as it is: {out}"
+                "waits until nova reports nova-compute on {host} as up{again}; see the log of its pod; to return {node} without waiting: {out}"
             ),
         );
     }
@@ -96,7 +99,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     wait_for(
         snapshot,
         format!(
-            "waits until neutron reports {} on {} as alive; if it is not expected to return: kubectl annotate nm {} osdpl.dev/retry=now",
+            "waits until neutron reports {} on {} as alive; if an agent will not come back: kubectl annotate nm {} osdpl.dev/retry=now",
             missing.join(", "),
             service.host,
             snapshot.name
@@ -116,7 +119,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     )
 }
 
-/// Returns the result of a step that waits because Nova cannot report whether the compute service is still disabled.
+/// Returns the result of a step that waits, because Nova does not tell whether the compute service is still disabled.
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(

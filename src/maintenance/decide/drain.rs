@@ -43,8 +43,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns the time until which a node that is ready to drain needs no new decision; `None` if a new decision is
-/// necessary now.
+/// If the node is ready to drain and needs no new decision now, returns the time of the next decision; else `None`.
 ///
 /// No new decision is necessary for a minute after each query of Nova. While Nova is unreachable, no new decision is
 /// necessary either, and the node stays ready to drain.
@@ -76,8 +75,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, the maintenance disables it a second time. Then keep the
-                // list of agents that were alive before the first time.
+                // If someone has enabled the service again, the maintenance disables the service a second time, but
+                // keeps the first list of agents.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -205,8 +204,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // Only a migration counts as progress. Another task of an instance may hang. So an instance that can't be
-        // migrated blocks the maintenance while such a task runs, but not while another instance migrates.
+        // If an instance can't be migrated, the maintenance is blocked, unless another instance is migrating. Other
+        // tasks of instances do not count as progress, because they may hang.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }
@@ -220,8 +219,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // If the node was ready to drain before, no obstacle makes the maintenance wait again: someone may have begun
-        // to drain the node, and the obstacle may exist only because pods were evicted from this node.
+        // If the node was ready to drain before, the maintenance ignores new obstacles: someone may have begun to drain
+        // the node, and the obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

@@ -12,7 +12,7 @@ const PARALLEL: u32 = 2;
 /// The maximum number of instances that the status lists as not migratable.
 const MAX_STUCK: usize = 20;
 
-/// The instances on a node, grouped by what the maintenance does with them next.
+/// The instances on a node, grouped by their next step in the maintenance.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct InstanceSteps {
     /// The UUIDs of the instances to migrate now.
@@ -27,10 +27,10 @@ pub(super) struct InstanceSteps {
     pub stuck: Vec<FailedInstance>,
 }
 
-/// Groups the instances on a node by what the maintenance does with them next.
+/// Groups the instances on a node by their next step in the maintenance.
 ///
-/// The function ignores failed migrations with an id up to `after`, because they ended before this maintenance or
-/// before a retry.
+/// The function ignores a failed migration whose id is not greater than `after`, because the migration ended before
+/// this maintenance or before a retry.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();

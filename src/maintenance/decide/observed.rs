@@ -49,7 +49,8 @@ pub(crate) enum Compute {
     /// The node is not a compute node.
     #[default]
     None,
-    /// The node is or may be a compute node, but Nova or Neutron did not report its host, for this reason.
+    /// The node is or may be a compute node, but the state of its host in Nova and Neutron is unknown. Contains the
+    /// reason.
     Unknown(String),
     /// The node is a compute node.
     Known(Box<Host>),
@@ -59,10 +60,10 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the state of a node that has no host in Nova's list of services: [`Compute::None`], or
-    /// [`Compute::Unknown`] if Nova should list a host.
+    /// Returns the state of a node for which Nova does not list exactly one nova-compute service: [`Compute::Unknown`]
+    /// if the node is a compute node, else [`Compute::None`].
     ///
-    /// `is_compute` states whether the node is a compute node according to the cluster or an earlier report of Nova.
+    /// `is_compute` is true if the cluster or an earlier report of Nova shows that the node is a compute node.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
         if !is_compute {
             return Self::None;
@@ -91,7 +92,7 @@ pub(crate) struct Host {
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance. The maintenance that the controller decides about may have to wait for it.
+/// Another NodeMaintenance, for which the maintenance of this decision may have to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.
@@ -102,6 +103,6 @@ pub(crate) struct OtherMaintenance {
     pub roles: BTreeSet<String>,
     /// Whether the other maintenance has started.
     pub started: bool,
-    /// Whether the other maintenance has not started yet, but must start first because it is older.
+    /// Whether the other maintenance must start first, because it is older. Always `false` if it has started.
     pub takes_precedence: bool,
 }

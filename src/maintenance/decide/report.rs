@@ -55,7 +55,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Creates the progress of a maintenance that returns its node; it begins with the steps that prepared the node.
+    /// Creates the progress of a maintenance that returns its node. The progress begins with the steps that prepared
+    /// the node.
     ///
     /// Unfinished steps become skipped steps.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {

@@ -25,7 +25,7 @@ pub(crate) fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
     window_start(spec).is_none_or(|start| start <= now) && window_end(spec).is_none_or(|end| end > now)
 }
 
-/// Decides whether the maintenance starts now, or for what it must wait.
+/// Decides whether the maintenance starts now. If it must wait, the result contains the reason.
 pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     if snapshot.started {
         return StepResult::Done(String::new());
@@ -41,7 +41,9 @@ pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
         return StepResult::Wait(message, RequeueDelay::Later, true);
     };
     if snapshot.observed.nodes_unknown {
-        return wait_for("the nodes can't be listed, so the roles in maintenance are not known".into());
+        return wait_for(
+            "the nodes can't be listed, so osdpl does not know how many nodes of each role are in maintenance".into(),
+        );
     }
     if setting.absent && snapshot.spec.instances != Some(InstancePolicy::Leave) {
         return wait_for(format!(

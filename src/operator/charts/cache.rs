@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The store renames each file when it is complete, so no process sees a partial file. An archive is only used if its
-//! content has the expected digest. The user may remove the folder at any time. Only the records of first pulls are
-//! lost then. Several processes may share the folder.
+//! content has the expected digest. The user may remove the folder at any time, and then loses only the records of
+//! first pulls. Several processes may share the folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -29,13 +29,13 @@ use super::pull::Request;
 /// The age at which an entry of `incoming` is a leftover of a killed process. No pull takes nearly as long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
-/// The cache folder of a chart store, with the reads and writes of its files.
+/// The cache folder of a chart store, with methods that read and write its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart version. Every later pull must have its digest.
+/// The record of the first pull of a chart version. Every later pull must return a chart with the same digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {

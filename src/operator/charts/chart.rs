@@ -70,7 +70,8 @@ pub struct Chart {
     pub pin: LockState,
 }
 
-/// Whether the lock contains a chart. `Display` describes this to users.
+/// Whether the lock contains the version and the digest of a chart. `Display` writes the state as osdpl shows it to
+/// users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// The lock contains the version and the digest.
@@ -79,7 +80,7 @@ pub enum LockState {
     /// of the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
-    /// because the folder has no other, or because the spec requests it.
+    /// because the folder has only this version, or because the spec requests it.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,

@@ -1,4 +1,4 @@
-//! Computes the digest that identifies a chart by its content, and not by its archive.
+//! Computes the digest of a chart's content. Two archives with the same content have the same digest.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,10 +21,10 @@ const PREFIX: &str = "sha256:";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// The error about a text that is not a chart's digest.
+/// The error for a string that is not the digest of a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
+    "{0:?} is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
 )]
 pub struct InvalidDigest(String);
 

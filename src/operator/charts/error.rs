@@ -17,7 +17,8 @@ pub enum Error {
         name: String,
         /// The folder or the address of the repository.
         location: String,
-        /// The file names that the store looked for, after a colon; empty for a repository.
+        /// The part of the message that names the files that the store looked for: `: looked for …`; empty for a
+        /// repository.
         looked_for: String,
     },
     /// The folder or repository has the chart, but not the version.
@@ -44,7 +45,8 @@ pub enum Error {
         /// The archives and directories of the chart, each with its version.
         candidates: String,
     },
-    /// A chart from a repository has no version. Taking the newest one could change running clouds unexpectedly.
+    /// A chart from a repository has no version. The store does not take the newest version, because this could change
+    /// running clouds unexpectedly.
     #[error(
         "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
     )]
@@ -79,7 +81,7 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// helm cannot connect to the repository, or the repository does not respond as a chart repository.
+    /// helm cannot connect to the repository, or the response is not valid for a chart repository.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
@@ -155,7 +157,7 @@ pub enum Error {
     #[error(transparent)]
     Source(#[from] InvalidSource),
     /// The request for a chart contains an invalid name or version.
-    #[error("{text:?} is not a {what}; correct it where the release or the catalogue names it")]
+    #[error("{text:?} is not a {what}; correct it in the spec or in the catalogue")]
     InvalidName {
         /// The refused name or version.
         text: String,
@@ -177,7 +179,7 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or the address of the repository.
     pub location: String,
-    /// The origin of the expected digest, as the beginning of a clause: `the lock has`, `the first pull had`.
+    /// The words before the expected digest in the message: `the lock has` or `the first pull had`.
     pub expected_by: &'static str,
     /// The digest that the chart must have.
     pub expected: Digest,
@@ -188,7 +190,7 @@ pub struct Mismatch {
 }
 
 impl Error {
-    /// Returns the reason that the condition of the chart's release contains: one of a fixed set of `CamelCase` words.
+    /// Returns the `reason` for the condition of the release: a `CamelCase` word from a fixed set.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "ChartMissing",
@@ -209,7 +211,8 @@ impl Error {
         }
     }
 
-    /// Converts the error of a read or write in the cache, by its kind: the disk is full, or the cache is not usable.
+    /// Converts an I/O error in the cache: returns [`Self::CacheFull`] if the disk is full, else
+    /// [`Self::CacheUnwritable`].
     pub(super) fn cache(path: &Path, error: &io::Error) -> Self {
         let path = path.display().to_string();
         match error.kind() {

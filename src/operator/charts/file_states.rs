@@ -1,4 +1,4 @@
-//! The states of files that the store has read, so that it detects when a file changes.
+//! Records the states of the files that the store has read, so that the store detects when a file changes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,8 +14,8 @@ pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of the file at `path`. Call this before reading the file: a change of the file during the
-    /// reading is detected only then.
+    /// Records the state of the file at `path`. Call this before reading the file, so that osdpl also detects a change
+    /// during the read.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }

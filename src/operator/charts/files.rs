@@ -24,7 +24,7 @@ pub(crate) struct ChartFiles {
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states of the files from which the store has made it.
+/// A chart, and the states of the files from which the store has read the chart.
 pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a chart of a repository in the cache.

@@ -44,8 +44,8 @@ impl<'a> Folder<'a> {
 
     /// Reads the chart with this name.
     ///
-    /// The result is the requested version of the chart; without a request, the locked version if the folder contains
-    /// it, else the only version in the folder.
+    /// If `version` is set, this function reads that version. Else it reads the locked version if the folder contains
+    /// it, or the only version in the folder.
     pub(super) fn read(
         &self,
         name: &str,

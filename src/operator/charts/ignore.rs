@@ -3,7 +3,7 @@
 
 use super::problem::ChartProblem;
 
-/// The rules of a chart directory about ignored files, including helm's default rule (`templates/.?*`).
+/// The rules in the `.helmignore` of a chart directory, with helm's default rule (`templates/.?*`).
 pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {

@@ -1,11 +1,11 @@
-//! Makes a chart's key tree: the keys of its `values.yaml` with short defaults and types, and further keys that its
-//! templates read.
+//! Makes the key tree of a chart: the keys of its `values.yaml` with short defaults and types, and the other keys that
+//! its templates read.
 //!
 //! osdpl writes the tree to `values/keys/<chart>.json`, which the catalogue reads ([`osdpl_core::catalog::KeyTree`]),
 //! so that osdpl can check values without the chart:
 //!
-//! - a map becomes a map with the same keys, a list with entries becomes a list of the entries' names
-//! - a number or boolean stays as it is, a short string follows `=`, unless the value is secret
+//! - a map becomes a map with the same keys, and a list with entries becomes a list of the entries' names
+//! - a number or boolean stays the same, and a short string gets the prefix `=`, unless the value is secret
 //! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
 //! - `read` is the value of a key that has no default but is read by templates; the key `*` is any key of a map that
 //!   templates read as a whole
@@ -33,7 +33,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // Add the deepest paths first, so that a map whose keys templates read one by one is described by these keys.
+    // Add the deepest paths first: if templates read the keys of a map one by one, the tree then contains these keys.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -45,7 +45,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Converts a default value and everything below it to a key tree. For a secret default, the tree contains only its
+/// Converts a default value, with all values below it, to a key tree. For a secret default, the tree contains only its
 /// type.
 fn describe(value: &Value, path: &Path) -> Value {
     match value {
@@ -63,21 +63,21 @@ fn describe(value: &Value, path: &Path) -> Value {
 
 /// Whether the value at this path is the name of an image.
 ///
-/// The tree contains the whole text of an image, even if its key sounds like a secret, because `spec.images` rewrites
-/// it.
+/// The tree contains the whole text of an image, even if its key looks like the key of a secret, because `spec.images`
+/// rewrites it.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes an entry of a list by its content; describes a secret entry only by its type or its keys.
+/// Describes an entry of a list by its content, or, if the entry is secret, only by its type or its keys.
 ///
-/// Only the last key of the path decides whether the entries of a list are secret.
+/// To find out whether the entry is secret, this function uses only the last key of the list's path.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
         _ if !is_secret_value(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
-        // Show only the type of a secret entry, and not even its length.
+        // Show only the type of a secret entry: even its length is secret.
         _ => KeyType::of(item).name().to_owned(),
     }
 }

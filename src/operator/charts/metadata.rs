@@ -107,8 +107,8 @@ pub(super) fn is_version(text: &str) -> bool {
 
 /// Returns the canonical form of a `Chart.yaml`, of the chart or of a dependency: JSON with sorted keys.
 ///
-/// The form lacks the fields that helm omits when it rewrites the file (`omitempty`), with the values null and false,
-/// and empty strings, lists and maps. Returns `None` for any other file, and for a file that is not a YAML map.
+/// The form leaves out fields that are null, false, or an empty string, list or map, because helm omits them when it
+/// rewrites the file (`omitempty`). Returns `None` for any other file, and for a file that is not a YAML map.
 pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     if within_chart(path) != FILE {
         return None;

@@ -18,12 +18,12 @@ pub enum ChartProblem {
     /// The archive is truncated, not compressed by gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// The path of an entry in the archive points outside of the chart, or may do so on some system.
+    /// The path of an entry in the archive points outside of the chart, or may do so on another operating system.
     #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
         /// The path of the entry, as the archive contains it.
         path: String,
-        /// What is wrong with the path, as the end of a clause.
+        /// The problem with the path, such as `has an absolute path`.
         why: &'static str,
     },
     /// The path of an entry is not UTF-8. The field contains the path in readable form.
@@ -63,7 +63,7 @@ pub enum ChartProblem {
     /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
-    /// The archives of charts are nested too deeply, in `charts/` folders.
+    /// The chart contains archives within archives on more than `most` levels.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
         /// The path of the innermost archive.
@@ -71,8 +71,8 @@ pub enum ChartProblem {
         /// The maximum number of levels of archives.
         most: usize,
     },
-    /// A dependency of the chart has a problem.
-    #[error("{path:?}, a chart within it: {problem}")]
+    /// A dependency of the chart cannot be used.
+    #[error("its dependency {path:?} is not usable: {problem}")]
     Dependency {
         /// The path of the inner archive, or the repository of the dependency.
         path: String,
@@ -86,7 +86,8 @@ pub enum ChartProblem {
     /// column.
     #[error("{0}")]
     Yaml(String),
-    /// `Chart.yaml` contains another name than the file's name, the request or the dependency.
+    /// The name in `Chart.yaml` differs from the expected name, which the file name, the request or the dependency
+    /// contains.
     #[error("its Chart.yaml says it is chart {found:?}, not {expected:?}")]
     OtherName {
         /// The expected name of the chart.
@@ -94,7 +95,7 @@ pub enum ChartProblem {
         /// The name of the chart in `Chart.yaml`.
         found: String,
     },
-    /// `Chart.yaml` contains another version than the file's name or the request.
+    /// The version in `Chart.yaml` differs from the expected version, which the file name or the request contains.
     #[error("its Chart.yaml says version {found}, not {expected}")]
     OtherVersion {
         /// The expected version of the chart.
@@ -109,7 +110,7 @@ pub enum ChartProblem {
         field: &'static str,
         /// The value of the field.
         value: String,
-        /// What is wrong with the value, as the end of a clause.
+        /// The problem with the value, such as `is not a chart name`.
         why: &'static str,
     },
     /// A dependency is neither in `charts/` nor in a `file://` repository.
@@ -143,7 +144,7 @@ pub enum ChartProblem {
         line: usize,
         /// The rule as `.helmignore` contains it.
         rule: String,
-        /// What is wrong with the rule.
+        /// The problem with the rule.
         why: &'static str,
     },
     /// A file of the chart cannot be read.
@@ -157,8 +158,8 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Converts the error of a read of `path`: returns the `ChartProblem` that the [`io::Error`] wraps, else
-    /// [`Self::Io`].
+    /// Converts an I/O error that a read of `path` returned. If the error wraps a `ChartProblem`, returns this problem,
+    /// else [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -166,8 +167,8 @@ impl ChartProblem {
         }
     }
 
-    /// Converts the error of a read of an archive: returns the `ChartProblem` that the [`io::Error`] wraps, else
-    /// [`Self::Broken`].
+    /// Converts an I/O error that a read of an archive returned. If the error wraps a `ChartProblem`, returns this
+    /// problem, else [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

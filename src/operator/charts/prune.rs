@@ -1,5 +1,4 @@
-//! Removes archives from the cache that nothing references any more, such as the charts of an older lock or an older
-//! version of an edited chart.
+//! Removes archives from the cache that nothing references any more, such as a chart of an older lock.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -16,8 +15,9 @@ impl Cache {
     /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
     /// processes; returns the names of the removed files.
     ///
-    /// Files younger than `age` are kept. The removal never causes a new pull: the archives of pulled charts are
-    /// referenced. If someone requests a chart of a folder, the store writes its archive again.
+    /// Files younger than `age` are kept. The removal never causes a new pull, because the records of first pulls
+    /// reference all pulled archives. For a chart from a folder, the store writes a new archive when someone requests
+    /// the chart.
     ///
     /// # Errors
     /// If a folder or a record cannot be read. Then this function removes nothing, because it does not know which

@@ -30,14 +30,14 @@ pub trait Pull: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFailure {
     /// The repository has no such chart or version.
-    #[error("{0}; request one that exists")]
+    #[error("{0}; request a chart and a version that the repository has")]
     NotFound(String),
     /// The repository refuses the pull without a login.
     #[error(
         "the repository refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder"
     )]
     Forbidden(String),
-    /// The repository did not respond, or did not respond as a chart repository.
+    /// The repository did not respond, or its response is not valid for a chart repository.
     #[error("the repository cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
     Unreachable(String),
     /// The disk to which helm writes the archive is full.

@@ -26,7 +26,8 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // The values below the name of a dependency belong to that dependency, whose templates may read all of them.
+        // A chart sets the values of a dependency below the dependency's name. The templates of the dependency may read
+        // all of these values.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
@@ -129,12 +130,12 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether the path is for users to set. Keys with a leading underscore are internal to the templates.
+/// Whether users may set the value at this path. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
 
-/// Returns the path in the values that a token of an action refers to, directly or through an alias.
+/// Returns the path in the values that a token of an action refers to, directly or through a variable in `aliases`.
 fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
     let Token::Field(variable, keys) = token else { return None };
     if let Some(position) = keys.iter().position(|key| key == "Values") {
@@ -143,8 +144,8 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// Returns the path to which an action sets an alias, as in `$x := .Values.a.b`, with or without `| default dict`. This
-/// action itself does not read the path yet.
+/// If an action assigns a path to a variable, as in `$x := .Values.a.b` or `$x := .Values.a.b | default dict`, returns
+/// the path. Such an action does not count as a read of the path.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);

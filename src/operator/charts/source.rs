@@ -38,7 +38,7 @@ pub enum InvalidSource {
     },
     /// The address has a query, a fragment or invalid characters.
     #[error(
-        "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as {UPSTREAM} is written"
+        "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like {UPSTREAM}"
     )]
     Address(String),
 }

@@ -82,7 +82,7 @@ impl Store {
     /// names.
     ///
     /// This function removes only archives older than an hour, because another process may just have written an archive
-    /// for its helm. The caller must prune before it obtains any chart.
+    /// that its helm will read. The caller must prune before it obtains any chart.
     ///
     /// # Errors
     /// If the cache cannot be read. Then this function removes nothing.
@@ -93,9 +93,9 @@ impl Store {
 
     /// Returns the requested chart, after verifying its content.
     ///
-    /// The store returns an unchanged chart from its memory. If the memory has none, the store reads the chart from the
-    /// folder or from the cache, or pulls it from the repository, which takes as long as the network needs. The failure
-    /// of one chart does not affect other charts.
+    /// If the store has the chart in memory and its files have not changed, the store returns this chart. Else the
+    /// store reads the chart from the folder or from the cache, or pulls it from the repository, which may take long.
+    /// The failure of one chart does not affect other charts.
     ///
     /// # Errors
     /// The error says why the store cannot provide the chart. The store keeps the error of a failed pull for half a
@@ -123,8 +123,8 @@ impl Store {
 
     /// Returns the names of the available charts, each with whether the chart can be installed.
     ///
-    /// For a folder, these are all its charts. For a repository, whose charts helm can't list, these are the charts in
-    /// the lock.
+    /// For a folder, the result contains all charts in the folder. For a repository, the result contains the charts in
+    /// the lock, because helm can't list the charts of a repository.
     ///
     /// # Errors
     /// If the folder cannot be read.

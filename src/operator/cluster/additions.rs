@@ -24,8 +24,8 @@ struct State {
     /// Whether the watch has completed its first list, or the API server forbade the list. Passes wait until this is
     /// `true`.
     is_known: bool,
-    /// The message with which the API server forbade the list; `None` if it did not, or after the watch has completed a
-    /// list.
+    /// The message with which the API server forbade the list; `None` if it did not forbid the list, or the watch has
+    /// completed a list since.
     forbidden: Option<String>,
 }
 
@@ -57,11 +57,13 @@ impl Additions {
 impl Additions {
     /// Waits until the watch has completed its first list of additions, or the API server has forbidden the list.
     pub(super) async fn wait_until_known(&self) {
-        // Waiting can't fail: the sender lives as long as the watch's task, and that task as long as `self`.
+        // `wait_for` fails only if the sender is dropped. The task of the watch owns the sender, and ends only when
+        // `self` is dropped.
         let _ = self.is_known.clone().wait_for(|is_known| *is_known).await;
     }
 
-    /// Returns the additions in a namespace; `None` as long as [`Self::wait_until_known`] would wait.
+    /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
+    /// forbidden the list.
     pub(super) fn of_namespace(&self, namespace: &str) -> Option<Vec<Addition>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let in_namespace = state.additions.iter().filter(|((other, _), _)| other == namespace);
@@ -97,7 +99,7 @@ impl State {
             Ok(watcher::Event::Delete(map)) => self.additions.remove(&name(&map)).is_some(),
             Err(error) => {
                 tracing::warn!(%error, "can't watch the ConfigMaps that add to the catalogue; retrying");
-                // Passes wait for the additions. Of all errors, only a forbidden list ends this wait. After any other
+                // Passes wait for the additions. If the API server forbids the list, the wait ends. After any other
                 // error, passes wait until a retry of the watch succeeds: a pass without the additions would remove
                 // their values from releases.
                 let is_first = is_forbidden(&error) && !self.is_known;

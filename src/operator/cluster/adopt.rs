@@ -28,8 +28,8 @@ const MAX_CHECKED: usize = 4;
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Returns which other controller, such as Flux, manages the release with these objects, and what to do about it;
-    /// `None` if no other controller manages the release.
+    /// If another controller, such as Flux, manages the release with these objects, returns a message that names the
+    /// controller and the remedy.
     ///
     /// # Errors
     /// If a request to the API server fails.

@@ -24,8 +24,9 @@ struct Leftover {
 impl Cluster {
     /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
     ///
-    /// `others` are other releases of osdpl, each with a revision: this function keeps an object that one of these
-    /// revisions contains. If helm has made a newer revision since the cleanup was planned, this function does nothing.
+    /// `others` contains revisions of osdpl's other releases. If one of these revisions contains an object, this
+    /// function keeps the object. If helm has made a newer revision since the cleanup was planned, this function does
+    /// nothing.
     ///
     /// # Errors
     /// If a record that names objects to keep can't be read, or a request to the API server fails. By then, this
@@ -53,8 +54,7 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // osdpl labels this record as cleaned up, too: it can't find the leftovers of the revision, because no
-                // retry could decode the record.
+                // Skip this record, but label it as cleaned up below: a retry could not decode the record either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;

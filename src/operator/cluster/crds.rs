@@ -20,8 +20,7 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs that uninstalled releases left behind and that belong to a release with the name of `key` in
-    /// another namespace.
+    /// Returns the CRDs whose owner is an uninstalled release with the name of `key` in another namespace.
     ///
     /// # Errors
     /// If a request to the API server fails.

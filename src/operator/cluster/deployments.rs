@@ -43,7 +43,7 @@ impl Cluster {
     /// Sets annotations on the resource; removes each annotation whose value is `None`.
     ///
     /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
-    /// annotations, and it triggers a pass, which decides anew.
+    /// annotations. It also triggers a pass, which decides again.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -69,8 +69,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs from that of `deployment`, then records the events. Returns the written
-    /// resource; `None` if nothing was written.
+    /// Writes the status if it differs from the status in `deployment`, then records the events. Returns the written
+    /// resource; `None` if this function wrote nothing.
     ///
     /// # Errors
     /// If the write of the status fails.
@@ -96,7 +96,8 @@ impl Cluster {
         Ok(Some(written))
     }
 
-    /// Records events of the resource. Errors are only logged, because the events describe what is already done.
+    /// Records events of the resource. Errors are only logged, because the actions that the events describe are already
+    /// done.
     pub(crate) async fn record_events(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {

@@ -61,7 +61,8 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` as long as the watch has neither completed its first list nor been forbidden.
+    /// Returns the namespaces; `None` until the watch has completed its first list, or the API server has forbidden the
+    /// list.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }

@@ -19,8 +19,8 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Makes `labels` the labels that osdpl owns on a node. A label that others have set to another value keeps that
-    /// value.
+    /// Sets `labels` on a node, and removes all other labels that osdpl has set there. If someone else has set a label
+    /// to another value, the label keeps that value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
@@ -73,8 +73,8 @@ impl Reader {
     }
 }
 
-/// Returns the conflicts in a response of the API server: the keys of labels that other field managers own with other
-/// values, and the field path of osdpl's annotation if someone else owns the annotation.
+/// Returns the fields that another field manager has set to another value, according to the API server: the keys of
+/// labels, and the field path of osdpl's annotation.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());

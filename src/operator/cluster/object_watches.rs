@@ -67,7 +67,8 @@ impl ObjectWatches {
         self.additions.wait_until_known().await;
     }
 
-    /// Returns the additions in a namespace; `None` as long as [`Self::wait_for_additions`] would wait.
+    /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
+    /// forbidden the list.
     pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
         self.additions.of_namespace(namespace)
     }
@@ -145,8 +146,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// An error becomes the state only if the object was never read. Later, an error only means that the watch is
-/// interrupted, and passes keep using the object that the watch reported last.
+/// If the object was never read, an error becomes the state. Later errors do not change the state: they only interrupt
+/// the watch, and passes keep using the object that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),
@@ -182,7 +183,7 @@ mod tests {
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(
             !update(&mut state, error()) && !update(&mut state, Ok(Some(data))),
-            "neither an error nor the same data changes the state of an object that was read"
+            "after an object was read, errors and events with the same data do not change its state"
         );
         assert!(matches!(&state, ObjectState::Read(data) if data.contains_key("key")));
         assert!(update(&mut state, Ok(None)));

@@ -1,9 +1,9 @@
 //! Caches the Secrets and `ConfigMap`s that have osdpl's label.
 //!
 //! Each of the two kinds has one watch. A cached object may be older than the object in the API server, but never older
-//! than osdpl's last write: the cache takes the response to a write like an event of the watch, and keeps the higher
-//! resourceVersion. If osdpl makes a write from an outdated object, the API server refuses the write, and osdpl removes
-//! the object from the cache.
+//! than osdpl's last write: the cache also stores the API server's response to each write, and keeps the version with
+//! the higher resourceVersion. If osdpl makes a write from an outdated object, the API server refuses the write, and
+//! osdpl removes the object from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -61,7 +61,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         Self { cache, _watch: spawn_watch(events, trigger, apply) }
     }
 
-    /// Whether the first list was complete, or the API server forbade it.
+    /// Whether the watch has completed its first list, or the API server forbade the list.
     ///
     /// If the list is forbidden, plans request the objects one by one.
     pub(super) fn is_known(&self) -> bool {

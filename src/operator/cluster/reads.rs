@@ -62,7 +62,7 @@ impl Reader {
             Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, the node counts as missing. Then the plan keeps the node's name in the annotation that
-            // lists the nodes to forget, and a later pass reads again.
+            // lists the nodes to forget, and a later pass reads the node again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -75,7 +75,7 @@ impl Reader {
     /// Returns the networks that Services get their addresses from.
     ///
     /// `ServiceCIDR` objects contain these networks (Kubernetes 1.33 and newer). If the cluster has no such object, or
-    /// osdpl may not list them, the only known addresses are those of the API server's own Service.
+    /// osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
     /// If the API server cannot be reached, or refuses both reads.
@@ -186,8 +186,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// Claims of `StatefulSets` have upstream's label with the release's name. Claims in a chart's templates often have
-    /// only helm's annotations.
+    /// This function finds a claim by the label `release_group`, which claims of `StatefulSets` have, or by helm's
+    /// annotations, which claims in a chart's templates have.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

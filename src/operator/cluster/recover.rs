@@ -12,7 +12,7 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks the record of a revision whose helm process is dead; returns a text for the log that says what was done.
+    /// Unlocks the record of a revision whose helm process is dead; returns a description of the result for the log.
     ///
     /// # Errors
     /// If the record can't be decoded or a request to the API server fails, for example because the record has changed.

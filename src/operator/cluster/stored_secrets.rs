@@ -84,10 +84,10 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
     found
 }
 
-/// Returns every text of a spec, which includes the names of Secrets and of their keys.
+/// Returns all strings in a spec. They include the names of Secrets and of their keys.
 ///
-/// The result lacks the name of Ceph's Secret, because that Secret also contains addresses, which are not secret. osdpl
-/// copies Ceph's keys to its own Secrets as soon as a release uses them.
+/// The result does not contain the name of Ceph's Secret. That Secret also contains addresses, which must stay readable
+/// in logs. The scrubber knows Ceph's keys anyway, because osdpl copies them to its own Secrets.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(
             named_contents(&mine, &texts),
             ["hunter2"],
-            "the content of a key that the spec does not name is no secret"
+            "the content of a key that the spec does not name is not treated as secret"
         );
         let more =
             secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(
             named_contents(&other, &texts),
             ["hunter4"],
-            "if the spec names no key of the Secret, all contents are secret: the catalogue may define a default key"
+            "all contents are secret if the spec names no key, because the catalogue may define a default key"
         );
     }
 

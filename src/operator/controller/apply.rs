@@ -31,10 +31,10 @@ pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
     /// free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
-    /// Whether the next pass must follow immediately: this pass changed what the plan was made from, or an action was
-    /// refused.
+    /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because an
+    /// action was refused.
     pub(super) requeue: bool,
-    /// Whether the status must not be written from this plan, because the plan counts on an eviction that was refused.
+    /// Whether this pass must not write the status, because the plan includes an eviction that the API server refused.
     pub(super) skip_report: bool,
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.
@@ -328,8 +328,8 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to reads that the plan's actions have made outdated, and the releases whose Jobs are
-    /// deleted.
+    /// Forgets the responses that the plan's actions may have made outdated. Also forgets the uninstalled releases
+    /// whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
@@ -393,8 +393,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once, because the action changes what that pass decides and no watch triggers
-/// the pass.
+/// Whether the next pass must follow at once, because the action affects the next decision and no watch triggers a
+/// pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

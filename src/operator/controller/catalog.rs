@@ -1,7 +1,8 @@
 //! Provides the catalogue of passes: the operator's own catalogue, with the additions in the namespace of the resource.
 //!
 //! If an addition becomes invalid, its last valid content stays in use. If an addition was already invalid when the
-//! operator started, its valid content is not known, but releases may use it. Then an error stops all changes.
+//! operator started, the operator does not know its valid content, but releases may use this content. So an error stops
+//! all changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ pub struct CatalogHandle {
     own: Arc<Catalog>,
     current: Mutex<Current>,
     /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
-    /// this catalogue because building one takes a while and the webhook validates every request. After a restart, the
-    /// operator builds it again.
+    /// this catalogue, because the webhook validates every request and a build takes a while. After a restart, the
+    /// operator builds the catalogue again.
     validation: Mutex<Option<Validation>>,
 }
 
@@ -33,23 +34,23 @@ struct Current {
     catalog: Arc<Catalog>,
     /// The additions that `catalog` was built from; `None` before they were listed.
     additions: Option<Vec<Addition>>,
-    /// The last valid content of each addition, which stays in use after an invalid edit. A restarted operator does not
-    /// know the valid content of additions that are invalid by then, and reports each of these additions as an error.
+    /// The last valid content of each addition, which stays in use after an invalid edit. If an addition is invalid
+    /// when the operator starts, the operator does not know its valid content, and reports the addition as an error.
     valid: Vec<Addition>,
     /// The sources of the additions that have been invalid ever since the operator started.
     never_valid: BTreeSet<String>,
     findings: Vec<Finding>,
-    /// The finding that additions can't be listed; `None` if they can.
+    /// The error that the operator can't list additions; `None` if it can.
     unknown: Option<Finding>,
 }
 
-/// The earlier content of additions, as far as this operator process has read it.
+/// The earlier content of the additions that this operator process has read.
 #[derive(Clone, PartialEq)]
 struct Previous {
     /// The last valid content of each addition.
     valid: Vec<Addition>,
     /// The sources of the additions that have been invalid ever since the operator started. `None` before the first
-    /// list of additions: each addition that is invalid in that list counts as invalid ever since.
+    /// list of additions.
     never_valid: Option<BTreeSet<String>>,
 }
 
@@ -109,7 +110,7 @@ impl CatalogHandle {
 
     /// Returns the catalogue that a pass would use with these additions, and the findings about these additions.
     ///
-    /// `forbidden` is the reason why additions can't be listed, if they can't.
+    /// `forbidden` is the message with which the API server forbade the list of additions, if it did.
     pub(super) async fn extended_with(
         &self,
         additions: Vec<Addition>,
@@ -145,7 +146,7 @@ impl CatalogHandle {
         built.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     }
 
-    /// Updates the catalogue of passes to these additions; returns whether the additions have changed.
+    /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
     async fn update(&self, additions: Vec<Addition>) -> bool {
         let previous = {
             let mut current = self.current();
@@ -175,7 +176,8 @@ struct Built {
     findings: Vec<Finding>,
 }
 
-/// Builds the catalogue with additions. An invalid addition takes part with its last valid content, if that is known.
+/// Builds the catalogue with additions. If an addition is invalid, the catalogue contains its last valid content, if
+/// that is known.
 fn build(folder: Option<&Path>, own: &Arc<Catalog>, additions: &[Addition], previous: &Previous) -> Built {
     let without_additions =
         |findings| Built { catalog: Arc::clone(own), valid: Vec::new(), never_valid: BTreeSet::new(), findings };
@@ -232,7 +234,7 @@ fn rejected_addition(rejected: &RejectedAddition, has_previous: bool, was_never_
     Finding::new(level, &rejected.source, message)
 }
 
-/// Returns the error that additions can't be listed.
+/// Returns the finding for the case that the operator can't list additions: an error.
 ///
 /// The error stops all changes: releases may use additions, and an upgrade without the additions would remove their
 /// values.

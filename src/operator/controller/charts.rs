@@ -80,8 +80,8 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source of charts from this store. It notifies `trigger` when a chart was fetched, which triggers a
-    /// pass.
+    /// Creates a source of charts from this store. When a chart is ready or has failed, the source notifies `trigger`,
+    /// which triggers a pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
         let check = Arc::<Notify>::default();
@@ -89,7 +89,7 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Returns the notification that requests a check of the charts in the folder.
+    /// Returns the [`Notify`] with which a caller requests a check of the charts in the folder.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }
@@ -129,7 +129,8 @@ impl ChartSource {
         self.check.notify_one();
     }
 
-    /// Fetches the charts of the selected releases; returns each chart, or why it is not available, when all are known.
+    /// Fetches the charts of the selected releases, and waits until each is fetched or has failed. Returns each chart,
+    /// or the reason why it is not available.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -170,8 +171,8 @@ fn to_store(request: &ChartRequest) -> StoreRequest {
     StoreRequest { name, version, repository }
 }
 
-/// Returns the request for the chart of a release, and the digest that the chart must have if an addition to the
-/// catalogue names one; `None` for a release that is not in the catalogue.
+/// Returns the request for the chart of a release; `None` for a release that is not in the catalogue. If an addition to
+/// the catalogue sets a digest for the chart, also returns this digest.
 pub fn chart_of_release<'a>(
     store: &Store,
     spec: &OpenStackDeploymentSpec,
@@ -241,7 +242,8 @@ impl Shared {
     }
 
     async fn check_chart(&self, name: &str, request: &StoreRequest, path: PathBuf) {
-        // The name of an archive contains its digest, so that a chart with the same path has not changed.
+        // The name of an archive contains the digest of the chart. So if the path is the same, the chart has not
+        // changed.
         if self.store.obtain(request).await.is_ok_and(|chart| chart.path == path) {
             return;
         }
@@ -280,7 +282,8 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 
 /// Returns the CRDs of a chart.
 ///
-/// If a file is no CRD, the error is part of the result: it only prevents upgrades, and the chart itself is usable.
+/// If a file does not contain a valid CRD, the result contains an error for this file. The error prevents upgrades, but
+/// osdpl can use the other contents of the chart.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| {
         let tree = yaml::parse::<LocatedNode>("crds/", manifest).map_err(|error| error.to_string())?;

@@ -1,5 +1,4 @@
-//! Passes the cloud's settings for the maintenance of nodes from plans to the controller of `NodeMaintenance`
-//! resources.
+//! Gives the controller of `NodeMaintenance` resources the cloud's settings for maintenance, which plans contain.
 
 use std::sync::Arc;
 
@@ -31,8 +30,9 @@ impl Context {
         });
     }
 
-    /// Returns the cloud's settings from the last plan, or settings that say that there is no cloud; `None` if there
-    /// may be a cloud, but no plan yet.
+    /// Returns the cloud's settings from the last plan. If there is no `OpenStackDeployment`, returns
+    /// [`CloudSettings::none`]. Returns `None` if there may be an `OpenStackDeployment`, but no pass has made a plan
+    /// yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed =

@@ -1,4 +1,5 @@
-//! Keeps state between passes: what the operator cannot read from the cluster, and what is costly to read again.
+//! The data that the operator keeps in memory between passes, because the cluster does not contain this data or a read
+//! is costly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +12,24 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Kept, Read, Responses};
 
-/// The state between passes. Each field documents why it is kept, and what a restart loses.
+/// The state that the operator keeps between passes. Each field says why the operator keeps it, and how a restart
+/// affects it.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The helm operations that failed and that no later operation of the release has repaired, for the backoff and the
-    /// status. osdpl keeps these failures because helm's records contain neither failed uninstalls nor the causes of
-    /// failures. After a restart, osdpl retries at once and begins the backoff anew.
+    /// The last failed helm operation of each release; osdpl removes it when an operation of the release succeeds. The
+    /// backoff and the status use these failures. helm's records contain neither failed uninstalls nor the causes of
+    /// failures. After a restart, osdpl retries at once, and the backoff starts again.
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
     /// The repairs of drift, to limit their rate. After a restart, osdpl may repair a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The finished helm processes whose results the watch on records has not reported yet. osdpl keeps these results
-    /// because a plan that is made from the older records would run helm again. After a restart, the watch lists all
-    /// records.
+    /// The finished helm processes whose results the watch on records has not reported yet. Without these results, a
+    /// plan would use the older records and run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// The outcomes of finished helm processes whose records osdpl could not read. osdpl keeps these outcomes because
-    /// the next pass reads the records again. After a restart, the watch lists all records.
+    /// The outcomes of finished helm processes whose records osdpl could not read. The next pass reads the records
+    /// again. After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
-    /// The input digests of running helm processes, kept because helm may not have written their records yet. helm ends
-    /// with the operator, so that a restart loses nothing.
+    /// The input digests of running helm processes, which may not have written their records yet. A restart loses
+    /// nothing, because the helm processes end with the operator.
     pub(super) started: BTreeMap<ReleaseKey, String>,
     /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
     /// is deleted.
@@ -39,9 +40,9 @@ pub(super) struct Memory {
     pub(super) responses: Responses,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. The value is the time since when the facts lack the
-    /// secret; `None` while the facts contain it. A secret is kept as long as a log may still show it. A restarted
-    /// operator begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The value is `None` if the facts contain the secret,
+    /// else the time of the first pass whose facts did not contain it. osdpl keeps a secret as long as a log may still
+    /// show it. After a restart, osdpl begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
     /// The digest of the secrets that the scrubber knows. With this digest, osdpl replaces the scrubber only if the
     /// secrets change. After a restart, osdpl replaces the scrubber once.

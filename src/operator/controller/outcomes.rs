@@ -1,4 +1,4 @@
-//! Processes the outcomes of helm processes: remembers failures, and what a retry needs to succeed.
+//! Processes the outcomes of helm processes: remembers each failure, and the condition under which a retry can succeed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -96,8 +96,8 @@ impl Memory {
         }
     }
 
-    /// Describes a helm process that has ended as a running process, so that plans start nothing for its release until
-    /// osdpl knows the record that the process left.
+    /// Returns an entry for the table of running helm processes, for a process that has ended. With this entry, plans
+    /// start nothing for the release until osdpl knows the record that the process left.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
@@ -118,9 +118,10 @@ impl Memory {
         unread.chain(unobserved).collect()
     }
 
-    /// Returns the releases whose newest record must be read again, because the watch has not reported it for long.
+    /// Returns the releases whose newest record osdpl must read again, because the watch has not reported the record
+    /// within [`REREAD_DELAY`].
     ///
-    /// The watch never reports that record if someone else has changed the release since osdpl read it.
+    /// The watch never reports the record if someone else has changed the release since osdpl read the record.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
@@ -138,13 +139,13 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // A record that is still overdue could not be read in this pass, so the next read waits for the retry delay.
+        // If a record is still overdue, this pass could not read it. The next read then waits for the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure of a release. The count restarts if the inputs or the operation differ from those of the last
-    /// failure.
+    /// Counts a failure of a release. The count restarts if the last failure had other inputs or was the failure of
+    /// another operation.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
@@ -170,7 +171,7 @@ impl Memory {
     }
 }
 
-/// Returns what a retry after a failure needs to succeed.
+/// Returns the condition under which a retry after a failure can succeed.
 ///
 /// helm renders a chart before it writes the record of the attempt. So if the record exists (`has_record`), rendering
 /// has succeeded, even if helm's message looks like a rendering error.
@@ -219,7 +220,8 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
             Some(format!("delete the immutable objects first, or revert the change{commands}; then {retry}"))
         }
         (RetryCondition::Manual, Some(Failure::NotOurs(_))) => Some(format!(
-            "the object belongs to another owner; delete it there, or set another name in the values, then {retry}"
+            "the object belongs to another owner; let that owner delete it, or set another name in the values, then \
+             {retry}"
         )),
         (RetryCondition::Manual, _) => Some(format!(
             "the API server rejects the object; correct the values, or the policy that forbids it, then {retry}"

@@ -16,13 +16,14 @@ use osdpl_core::api::OpenStackDeployment;
 
 /// How long passes must fail before the status reports the failure. A restart of the API server takes less time.
 ///
-/// The number of failed passes is no measure, because events in the cluster may trigger dozens of passes per second.
+/// The limit is a time and not a number of passes, because events in the cluster may trigger dozens of passes per
+/// second.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
 /// The minimum time between two reports of the same series of failed passes.
 ///
-/// Without this limit, passes that keep failing could write the status without end: each error may have another text
-/// (addresses, request IDs), and each write triggers the next pass.
+/// Without this limit, failing passes could write the status without end: each write triggers the next pass, and the
+/// text of the error may differ each time (addresses, request IDs).
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// The times of consecutive failed passes of a resource.
@@ -41,9 +42,9 @@ impl PassFailure {
 
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
-    /// The metric changes even if the status can't be written. `cloud` is the name of the resource, by which the metric
-    /// is identified. It is `None` if an older resource takes precedence: that resource may have the same name, and
-    /// then the same metric.
+    /// The metric changes even if the status can't be written. `cloud` is the name of the resource, which is also the
+    /// label of the metric. `cloud` is `None` if an older resource takes precedence: that resource may have the same
+    /// name, and the metric then belongs to it.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);
@@ -121,7 +122,7 @@ mod tests {
         let new = PassFailure { since: at(0), reported: None };
         assert!(is_ready(new, Some("cloud"), at(4)) && !is_ready(new, Some("cloud"), at(5)));
         let reported = PassFailure { reported: Some(at(5)), ..new };
-        assert!(!is_ready(reported, Some("cloud"), at(6)), "between two reports, the metric stays at not ready");
+        assert!(!is_ready(reported, Some("cloud"), at(6)), "the metric stays 0 between two reports");
         assert!(
             is_ready(reported, None, at(6)),
             "the failure of a newer resource does not change the metric of the oldest one"

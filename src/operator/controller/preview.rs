@@ -1,8 +1,9 @@
 //! Makes the plan that the operator would make now, for `osdpl plan`: reads and decides like a pass, but applies
 //! nothing.
 //!
-//! The command needs no charts, because the operator's status contains their digests. A release without a digest counts
-//! as up to date if the values in its record are the desired ones, and the preview reports the uncertainty.
+//! The command needs no charts, because the operator's status contains their digests. If the status contains no digest
+//! for a release, the release counts as up to date if its record contains the desired values. The preview then reports
+//! that it did not compare the chart.
 
 mod assume;
 mod observe;
@@ -39,7 +40,8 @@ use osdpl_values::{Path, Values};
 
 /// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
-    /// The spec without moves of existing releases to another name or namespace, which osdpl does not carry out.
+    /// The spec that the plan uses. If the user's spec gives an existing release another name or namespace, this spec
+    /// keeps the old one, because osdpl refuses such a change.
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
     pub selection: Selection,
@@ -55,10 +57,10 @@ pub struct Preview {
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// The comparison of the current with the desired manifest, for each release whose newest revision another tool
-    /// made.
+    /// For each release whose newest revision another tool made, the comparison of its current manifest with the
+    /// desired manifest.
     pub compared: BTreeMap<String, Comparison>,
-    /// The paths of each release's values that describe Ceph, and the object that the settings of Ceph come from.
+    /// For each release, the paths of the values that describe Ceph, and the object that contains Ceph's settings.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
@@ -68,12 +70,12 @@ pub struct Preview {
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the preview assumed no input, so that [`plan::Plan::hash`] is the target hash that the operator
-    /// computes.
+    /// Whether the preview made no assumptions about inputs. Then [`plan::Plan::hash`] is the target hash that the
+    /// operator computes.
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
-    /// The lines of `unknown` about facts that the watches did not show, because the user may not read the objects.
+    /// The facts in `unknown` that are missing because the user may not read the objects that the operator watches.
     pub unwatched: Vec<String>,
     /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
@@ -120,7 +122,8 @@ pub async fn preview(
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
-    // Drop `kept`, which holds a second reference to the desired state: `Arc::into_inner` below needs the only one.
+    // Drop `kept`, because it holds a second reference to the desired state, and `Arc::into_inner` below requires that
+    // there is only one.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
@@ -149,7 +152,7 @@ pub async fn preview(
     })
 }
 
-/// Makes plans for `osdpl plan`, with the permissions of its user.
+/// Makes plans for `osdpl plan`, with the permissions of the user who runs the command.
 struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
@@ -297,7 +300,7 @@ impl Planner<'_> {
 /// made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
-        Response::Networks(Err(error)) => format!("whether networks overlap those of Services: {error}"),
+        Response::Networks(Err(error)) => format!("whether networks overlap the networks of Services: {error}"),
         Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
         Response::AbandonedCrds(Err(error)) => format!("whether uninstalled releases left CRDs behind: {error}"),
         _ => return,
@@ -312,7 +315,7 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error: it is a remedy for missing permissions of the operator, but the request used the
+/// Removes the remedy from an error. The remedy is about the permissions of the operator, but the request used the
 /// permissions of the user.
 fn plain(error: Error) -> Error {
     match error {
@@ -334,15 +337,15 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     labels.collect()
 }
 
-/// Returns the paths of each release's values that describe Ceph, and the object that the settings of Ceph come from.
+/// Returns for each release the paths of the values that describe Ceph, and the object that contains Ceph's settings.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
     releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
-/// Returns the resource's own namespace, and the namespaces of the releases that are desired, or that its status or
-/// spec names.
+/// Returns the namespace of the resource, and the namespaces of its releases: the desired releases, and the releases
+/// that the status or the spec names.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect();

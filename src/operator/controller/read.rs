@@ -19,8 +19,8 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The text in [`Memory::started`] that marks an uninstall without hooks. An uninstall has no input digest, which the
-/// map contains for upgrades.
+/// The text in [`Memory::started`] that marks an uninstall without hooks. For upgrades, the map contains the input
+/// digest. An uninstall has no inputs.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
 /// The data of a snapshot that comes neither from the tasks nor from the watches.

@@ -33,7 +33,7 @@ impl Context {
         }
     }
 
-    /// Forgets the secrets that the facts have lacked for a week, if no workload can show them any more.
+    /// Forgets the secrets that the facts have not contained for a week, unless a workload may still print them.
     pub(super) fn forget_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         if !plan.refused && is_settled(&plan.desired, &plan.observed, &plan.releases, &plan.rollouts) {
             memory.forget_secrets(now());
@@ -58,8 +58,8 @@ impl Context {
 
 /// Whether all workloads run with the inputs of the plan, and none with older inputs.
 ///
-/// Pods that were not restarted yet, releases that wait for their uninstall, and unmanaged releases may still show
-/// secrets that the facts lack.
+/// Pods that were not restarted yet, releases that wait for their uninstall, and unmanaged releases may still print
+/// older secrets.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
     let is_installed =
         |key: &ReleaseKey| observed.releases.get(key).is_some_and(|existing| existing.status != Status::Uninstalled);
@@ -73,10 +73,11 @@ impl Memory {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts. For each other known secret, stores since when the facts lack it.
+    /// Adds the secrets of the facts. For each known secret that the facts do not contain, stores the time of the first
+    /// pass without the secret.
     ///
-    /// The retention of a secret begins with the first pass whose facts lack it, and not with the last pass whose facts
-    /// contained it: passes may be weeks apart.
+    /// The retention of a secret begins at this time, and not with the last pass whose facts contained the secret,
+    /// because passes may be weeks apart.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);
@@ -144,7 +145,11 @@ mod tests {
         memory.learn_secrets(&Facts::default(), at(400));
         memory.learn_secrets(&Facts::default(), at(500));
         memory.forget_secrets(at(567));
-        assert_eq!(known(&memory), ["hunter2"], "the week begins with the first pass whose facts lack the secret");
+        assert_eq!(
+            known(&memory),
+            ["hunter2"],
+            "the week begins with the first pass whose facts do not contain the secret"
+        );
         memory.forget_secrets(at(568));
         assert_eq!(known(&memory), [""; 0]);
     }
@@ -168,7 +173,7 @@ mod tests {
         world.desired.releases.values_mut().for_each(|release| release.managed = false);
         assert!(
             !is_settled(&world, &ready, &Rollouts::new()),
-            "an unmanaged release that is installed may show older secrets"
+            "an installed release that osdpl does not manage may still print older secrets"
         );
         world.observed.releases.clear();
         assert!(is_settled(&world, &ready, &Rollouts::new()));

@@ -15,7 +15,7 @@ use osdpl_lint::rule;
 impl Context {
     /// Returns the catalogue with the additions of a namespace, and the findings about these additions.
     ///
-    /// The function waits until additions are listed. It does not change the catalogue of passes.
+    /// The function waits until the operator has listed additions. It does not change the catalogue that passes use.
     pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
         self.inputs.wait_for_additions().await;
         let additions = self.inputs.additions(namespace).unwrap_or_default();
@@ -25,7 +25,8 @@ impl Context {
     /// Returns the properties of the cluster that the webhook's checks of a spec use.
     ///
     /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
-    /// reads the networks of Services from the API server. The result lacks what is not known yet.
+    /// reads the networks of Services from the API server. If the watches have not completed their first lists, the
+    /// result is empty.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
         // Return nothing before the first lists are complete: an incomplete list of nodes would cause wrong findings.
         if self.tasks.ready().now_or_never().is_none() {

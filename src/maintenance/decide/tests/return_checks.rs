@@ -57,7 +57,7 @@ fn waits_only_for_agents_that_were_alive() {
             .step()
             .status
             .message
-            .starts_with("waits until neutron reports Open vSwitch agent on n1 as alive; if it is")
+            .starts_with("waits until neutron reports Open vSwitch agent on n1 as alive; if an agent")
     );
     fixture.retry = true;
     assert_eq!(fixture.step().action, Some(Action::ClearRetry));

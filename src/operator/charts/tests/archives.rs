@@ -154,9 +154,9 @@ async fn rejected_archives_say_why() {
         ),
         ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
         ("a decompression bomb", bomb(), "it unpacks to more than 20 MiB"),
-        ("a decompression bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
+        ("a decompression bomb that consists of tar headers", bomb_of_headers(), "it has more than 10000 entries"),
         (
-            "bomb behind a broken header",
+            "a decompression bomb after a broken header",
             gzip(&vec![b'x'; 64 << 20]),
             "it is not a complete gzip-compressed tar archive (numeric field was not a number: xxxxxxxx when getting cksum for xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx)",
         ),
@@ -201,12 +201,12 @@ async fn rejected_archives_say_why() {
         (
             "link in a chart within",
             inner_link,
-            "\"charts/inner-1.0.0.tgz\", a chart within it: entry \"inner/x\" is a symbolic link; only files and folders are accepted",
+            "its dependency \"charts/inner-1.0.0.tgz\" is not usable: entry \"inner/x\" is a symbolic link; only files and folders are accepted",
         ),
         (
             "too deep",
             nested(6),
-            "\"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\": charts are nested too deeply (more than 4 levels)",
+            "its dependency \"charts/inner-1.0.0.tgz\" is not usable: its dependency \"charts/inner-1.0.0.tgz\" is not usable: its dependency \"charts/inner-1.0.0.tgz\" is not usable: its dependency \"charts/inner-1.0.0.tgz\" is not usable: \"charts/inner-1.0.0.tgz\": charts are nested too deeply (more than 4 levels)",
         ),
     ] {
         let fixture = Fixture::new();

@@ -76,13 +76,13 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "entry \"socket\" is a device, a socket or a named pipe; only files and folders are accepted",
     ),
     (
-        "another name than its folder's",
+        "a chart whose name differs from its folder's name",
         |fixture| done(fixture.put("demo/Chart.yaml", CHART_YAML.replace("demo", "other"))),
         "ChartUnreadable",
         "its Chart.yaml says it is chart \"other\", not \"demo\"",
     ),
     (
-        "a Chart.yaml that is no YAML",
+        "a Chart.yaml that is not YAML",
         |fixture| done(fixture.put("demo/Chart.yaml", "{")),
         "ChartUnreadable",
         "Chart.yaml:1:1: unclosed bracket '{'",
@@ -94,25 +94,25 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         ".helmignore line 2: \"**/x\" is not a valid rule for helm: ** is not supported",
     ),
     (
-        "a dependency that is elsewhere",
+        "a dependency that only a remote repository has",
         |fixture| done(fixture.put("demo/Chart.yaml", depends("https://charts.example"))),
         "ChartUnreadable",
         "its dependency \"library\" (repository \"https://charts.example\") is not in its charts/ folder; run `helm dependency update` on it first",
     ),
     (
-        "a neighbour that is missing",
+        "a file:// dependency that does not exist",
         |fixture| done(fixture.put("demo/Chart.yaml", depends("file://../library"))),
         "ChartUnreadable",
-        "\"file://../library\", a chart within it: \"CHARTS/demo/../library\" cannot be read: No such file or directory (os error 2)",
+        "its dependency \"file://../library\" is not usable: \"CHARTS/demo/../library\" cannot be read: No such file or directory (os error 2)",
     ),
     (
-        "a neighbour outside",
+        "a file:// dependency outside of the folder of charts",
         |fixture| done(fixture.put("demo/Chart.yaml", depends("file:///etc"))),
         "ChartUnreadable",
         "\"/etc\" is outside of \"CHARTS\"; only files inside that folder are read",
     ),
     (
-        "a neighbour of another name",
+        "a file:// dependency with a different name",
         |fixture| {
             done(
                 fixture.put("demo/Chart.yaml", depends("file://../x")).put("x/Chart.yaml", "name: x\nversion: 1.0.0\n"),

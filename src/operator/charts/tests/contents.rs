@@ -10,7 +10,10 @@ async fn the_digest_depends_only_on_the_content() {
     let reference = digest(&chart("1.0.0", "x")).await;
     let chart_yaml = "# Written by hand\nappVersion: 29.0.0\nversion: 1.0.0\nname: demo\napiVersion: v2\ndependencies: []\nkeywords:\n";
     for (what, archive) in [
-        ("another order and another top folder", tgz(&[("x/values.yaml", "key: x\n"), ("x/Chart.yaml", CHART_YAML)])),
+        (
+            "an archive with another order and another top folder",
+            tgz(&[("x/values.yaml", "key: x\n"), ("x/Chart.yaml", CHART_YAML)]),
+        ),
         ("folders as entries", {
             let mut archive = Tarball::new();
             archive.entry(b"./demo/", EntryType::Directory, b"").file("./demo/Chart.yaml", CHART_YAML);
@@ -19,7 +22,7 @@ async fn the_digest_depends_only_on_the_content() {
         }),
         ("a Chart.yaml as helm rewrites it", tgz(&[("demo/Chart.yaml", chart_yaml), ("demo/values.yaml", "key: x\n")])),
         (
-            "a Chart.lock, which holds the time it was made",
+            "a Chart.lock, which contains the time of its creation",
             tgz(&[
                 ("demo/Chart.yaml", CHART_YAML),
                 ("demo/values.yaml", "key: x\n"),

@@ -12,11 +12,11 @@ async fn rejects_names_and_versions_that_may_be_paths() {
     for (wanted, expected) in [
         (
             ChartRequest::locked("../demo"),
-            "\"../demo\" is not a chart name; correct it where the release or the catalogue names it",
+            "\"../demo\" is not a chart name; correct it in the spec or in the catalogue",
         ),
         (
             ChartRequest { version: Some("--help".into()), ..ChartRequest::locked("demo") },
-            "\"--help\" is not a chart version; correct it where the release or the catalogue names it",
+            "\"--help\" is not a chart version; correct it in the spec or in the catalogue",
         ),
         (
             ChartRequest {

@@ -16,7 +16,7 @@ fn rejected_locks_say_where_and_why() {
         ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: expected a map, found something else"),
         (
             "charts:\n  demo: {version: 1.0.0, digest: md5:123}\n",
-            "values/lock.yaml:2:34: \"md5:123\" is not a digest: a digest is sha256: followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it",
+            "values/lock.yaml:2:34: \"md5:123\" is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it",
         ),
         (
             "charts:\n  demo: {version: 1.0.0}\n  demo: {version: 2.0.0}\n",
@@ -59,11 +59,11 @@ fn rejected_sources_say_why() {
         ),
         (
             "https://charts.example/?token=word",
-            "charts: \"https://charts.example/?token=word\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+            "charts: \"https://charts.example/?token=word\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
         ),
         (
             "https:///charts",
-            "charts: \"https:///charts\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+            "charts: \"https:///charts\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
         ),
     ] {
         assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);

@@ -155,7 +155,7 @@ async fn rejects_changed_content_of_the_same_version() {
     assert_eq!(
         demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest,
         after,
-        "the remedy in the message works"
+        "the store trusts the next pull after the record was removed"
     );
 }
 

@@ -55,7 +55,7 @@ impl RookWatch {
             let is_changed = Arc::clone(&is_changed);
             let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
             spawn_watch(events, Arc::clone(trigger), move |event| {
-                // An error is no change of an object. The watch retries, for example until the API server serves the
+                // An error does not count as a change. The watch retries, for example until the API server serves the
                 // kind.
                 if event.is_ok() {
                     is_changed.store(true, Ordering::Release);
@@ -205,7 +205,7 @@ mod tests {
         assert!(apply(refused("Rook is not installed")) && !apply(refused("Rook is not installed")));
         assert!(apply(refused("forbidden")), "another error triggers a pass");
         assert!(!apply(Ok(watcher::Event::Init)) && apply(Ok(watcher::Event::InitDone)));
-        assert!(!apply(refused("forbidden")), "after a complete list, an error changes nothing");
+        assert!(!apply(refused("forbidden")), "an error after the first list does not change the objects");
         assert!(matches!(state, State::Listed(objects) if objects.is_empty()));
     }
 }

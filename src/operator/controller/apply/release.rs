@@ -98,8 +98,8 @@ impl Context {
             Action::Upgrade { delete_jobs } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // If the chart has changed since the plan was made, the values may be wrong for it: do nothing, because
-                // the next pass decides again.
+                // If the chart has changed since the plan was made, do nothing: the values may not fit the new chart,
+                // and the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;

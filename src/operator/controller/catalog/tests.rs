@@ -56,7 +56,11 @@ async fn invalid_addition_at_the_start_is_an_error() {
     assert!(first[0].1.ends_with("so that nothing is changed until it is corrected or deleted"), "{first:?}");
     let other = addition("other", "preset: other\ndescription: Another.\n");
     assert!(handle.update(vec![invalid, other]).await);
-    assert_eq!(findings(&handle)[0].0, Level::Error, "a valid addition does not end the error of the invalid one");
+    assert_eq!(
+        findings(&handle)[0].0,
+        Level::Error,
+        "a valid addition does not remove the error about the invalid addition"
+    );
     assert!(handle.update(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
     assert_eq!(findings(&handle), []);
 }

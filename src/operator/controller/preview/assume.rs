@@ -19,15 +19,16 @@ pub(super) struct Assumptions<'a> {
     pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue that contains the releases.
     pub(super) catalog: &'a Catalog,
-    /// The source of charts if the user named one; `None` if charts are assumed from the status.
+    /// The source of charts that the user named; `None` if the user named none, and the preview uses the chart digests
+    /// in the status.
     pub(super) charts: Option<&'a ChartSource>,
 }
 
-/// The charts of releases, as far as the status contains them.
+/// The charts of releases that the status contains.
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The releases whose charts the status does not contain, or only in part.
+    /// The releases for which the status does not contain all data about the chart that the plan uses.
     guessed: BTreeSet<String>,
     unknown: Vec<String>,
 }
@@ -51,7 +52,7 @@ impl Assumptions<'_> {
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Adds the helm processes and the results of API probes that the status reports to a snapshot.
+    /// Adds the operator's running helm processes and the results of its API probes to a snapshot.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
@@ -63,8 +64,8 @@ impl Assumptions<'_> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose inputs are guessed because the status does not report the
-    /// version.
+    /// Returns helm's major version. If the status does not contain the version, also returns the installed releases,
+    /// whose inputs are then a guess.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -84,7 +85,7 @@ impl Assumptions<'_> {
         (major.unwrap_or(4), guessed)
     }
 
-    /// Returns the charts of the selected releases, as far as the status contains them.
+    /// Returns the charts of the selected releases that the status contains.
     fn reported_charts(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -110,11 +111,16 @@ impl Assumptions<'_> {
         }
         if !missing.is_empty() {
             let names = missing.join(", ");
-            unknown.push(format!("whether the charts of {names} changed: name the operator's charts with --charts"));
+            unknown.push(format!(
+                "whether the charts of {names} changed (to compare them, give the operator's source of charts with \
+                 --charts)"
+            ));
         }
         if rewrites {
             unknown.push(
-                "the images in the charts, which spec.images rewrites: name the operator's charts with --charts".into(),
+                "the images in the charts, which spec.images rewrites (give the operator's source of charts with \
+                 --charts)"
+                    .into(),
             );
         }
         ReportedCharts { charts, guessed, unknown }
@@ -142,8 +148,8 @@ impl Assumptions<'_> {
         child.chart_digest.as_ref().filter(|_| is_same && child.chart == release.chart)
     }
 
-    /// Returns the results of the API probes that the status contains. Only the operator is in the cluster's network
-    /// and can reach the APIs.
+    /// Returns the results of API probes from the status. `osdpl plan` can't probe the APIs, because it runs outside of
+    /// the cluster's network.
     fn reported_endpoints(&self, releases: &BTreeMap<String, ReleaseKey>) -> BTreeMap<ReleaseKey, EndpointProbe> {
         let health = self.live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
         let probes = releases.iter().filter_map(|(name, key)| {
@@ -157,8 +163,8 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the operator's helm processes that the preview can detect: by release records that a living operator process
-/// has locked, and by releases that the status reports as starting.
+/// Adds the helm processes that the operator runs. The preview detects such a process if a living operator process has
+/// locked the release record, or if the status reports the release as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,
