@@ -117,7 +117,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
         )
         .await;
     assert!(
-        message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
+        message.contains("Nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
         "{message}"
     );
     server.nova.remove_server("instance");

@@ -22,7 +22,7 @@ use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 /// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The components whose `DaemonSets` the last pass has requested to watch.
+/// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
 /// The pods and template revisions of each watched component, after both were listed.
@@ -84,8 +84,8 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // A watch ends only by a panic. Then end this task as well: its spawner restarts the task, which lists all
-        // objects again.
+        // A watch ends only if it panics. In this case end the task, too: its spawner restarts the task, which lists
+        // all objects again.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }
