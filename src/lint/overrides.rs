@@ -26,7 +26,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
     (TYPE_CHANGED, "An override has the same type as the value that it replaces."),
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
-    ("contradiction", "Values that several charts must agree on are equal."),
+    ("contradiction", "A value that must be the same in several charts is the same in all of them."),
     (
         "hidden-key",
         "A value does not replace a map of the chart or of a lower layer, because this would hide the keys of the map.",

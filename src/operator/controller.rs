@@ -59,7 +59,7 @@ const NEXT_PASS: Duration = Duration::from_millis(5);
 /// The delay until the next pass after a pass failed.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay until the next pass, even if the pass is already due.
+/// The minimum delay until the next pass. It applies even if the time of the next pass has already come.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
@@ -93,7 +93,7 @@ pub struct Context {
     /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
     /// its finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
-    /// Notifying this trigger starts a pass of every resource.
+    /// The trigger that starts a pass of every resource.
     trigger: Arc<Notify>,
 }
 

@@ -1,7 +1,7 @@
 //! The validating webhook, which the API server calls before it accepts an `OpenStackDeployment`.
 //!
 //! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
-//! again, because cert-manager renews a certificate in the same files.
+//! again: cert-manager writes a renewed certificate to the same files.
 
 mod listener;
 

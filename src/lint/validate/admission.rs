@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(
             respond_with(&lacking, &json!({}), false)["allowed"],
             false,
-            "an incomplete catalogue does not allow a new object with errors"
+            "a new object with errors is refused even if the catalogue is incomplete"
         );
     }
 

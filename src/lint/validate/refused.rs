@@ -56,7 +56,7 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Returns the key of a ConfigMap and the line number in its value that the text of a problem begins with.
+/// Reads a ConfigMap key, and the line number in the value of this key, from the beginning of the text of a problem.
 ///
 /// The text has the form `key "presets.edge.yaml":3:5: …`. It has no line number if the problem concerns the whole
 /// value.

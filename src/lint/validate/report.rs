@@ -93,8 +93,10 @@ fn referenced_names(input: &ReviewInput) -> BTreeSet<String> {
     names
 }
 
-/// Returns the finding for a document that is not YAML. In a folder it is only a warning, because a folder may contain
-/// templates.
+/// Returns the finding for a document that is not YAML.
+///
+/// If the document is from a folder and does not look like an osdpl resource, the finding is only a warning, because the
+/// folder may contain templates.
 fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
     let problem = &error.message;
     if document.is_ours || document.is_named {

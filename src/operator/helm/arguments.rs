@@ -59,7 +59,7 @@ pub struct Upgrade {
     pub chart: PathBuf,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
-    /// The timeout of each *single* hook. helm has no limit for the whole run.
+    /// The timeout of each *single* hook. helm does not limit the time of the whole run.
     pub hook_timeout: Duration,
     /// The way in which helm applies the objects of the release.
     pub apply: ApplyMode,

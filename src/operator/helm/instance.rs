@@ -95,8 +95,8 @@ impl Instance {
         if other == self.0 {
             return InstanceState::Own;
         }
-        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM and still writes
-        // its record.
+        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM, and then still
+        // writes its record.
         if process::has_child_of(proc, other) {
             return InstanceState::Alive;
         }

@@ -13,8 +13,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may send no event for a long time. So a problem counts as solved if it does not recur.
-/// This time is longer than any pause between two attempts of a watch.
+/// A watch that has recovered may send no event for a long time. So a problem counts as solved if it has not
+/// recurred during this time, which is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
 /// How often the problems task removes expired problems, while there are any problems.

@@ -34,8 +34,8 @@ struct Revision {
     /// The uid of the `DaemonSet` that owns the revision.
     set: String,
     hash: String,
-    /// The number that Kubernetes gives the revision. A newer revision has a higher number. If someone restores an old
-    /// template, its revision gets a new number.
+    /// The number of the revision. Kubernetes gives each new revision a higher number, even if someone restores an old
+    /// template.
     number: i64,
 }
 

@@ -14,8 +14,8 @@ use osdpl_core::scrub::Scrubber;
 /// The settings of the Runner.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The maximum number of concurrent helm processes. It can be high, because helm mostly waits for hooks. Each
-    /// process takes up to 150 MB while it renders.
+    /// The maximum number of concurrent helm processes. The number can be high, because helm mostly waits for hooks.
+    /// Each process takes up to 150 MB while it renders a chart.
     pub slots: usize,
     /// The number of processors. Plans limit the number of helm processes that render a chart at the same time to this
     /// number.
@@ -43,7 +43,7 @@ pub struct Job {
     pub operation: Operation,
     /// The revision that an upgrade makes (the newest + 1). For an uninstall, the newest revision to remove.
     pub revision: u32,
-    /// The timeout of the whole run. helm itself only limits the time of single hooks.
+    /// The timeout of the whole run. helm itself only limits the time of each hook.
     pub deadline: Duration,
     /// The scrubber that removes secrets from helm's messages.
     pub scrubber: Arc<Scrubber>,

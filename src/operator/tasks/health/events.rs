@@ -19,7 +19,7 @@ const LIMIT: u32 = 50;
 /// An object that waits for an unknown reason, and whose events the health task fetches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
-    /// The kind of the object, as the field `involvedObject.kind` of an event contains the kind.
+    /// The kind of the object, such as `Job`. Events contain the kind in `involvedObject.kind`.
     pub(super) kind: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,

@@ -95,7 +95,7 @@ pub(super) struct Store {
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
     /// How long a node may be `NotReady` before it counts as missing.
     pub(super) grace: Duration,
-    /// The time for which the store is assessed.
+    /// The current time, with which the assessment decides whether a node is missing.
     pub(super) now: Timestamp,
     /// The requirements of pods, such as mounted objects. Pods with the same requirements share one copy.
     pub(super) shared: Templates,
