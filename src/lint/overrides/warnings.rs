@@ -31,7 +31,7 @@ pub(super) struct Warnings(BTreeMap<Location, Entry>);
 struct Entry {
     /// The releases that get the value.
     releases: BTreeSet<String>,
-    /// The kinds of warnings. Each kind has its first message, and the releases to which the warning applies.
+    /// For each kind of warning, its first message and the releases that have the warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 

@@ -47,7 +47,7 @@ struct Nodes {
     is_from_spec: bool,
 }
 
-/// The servers whose number is one of the values below `pod.replicas` of a release.
+/// Servers of a release, such as database servers. A value below `pod.replicas` sets their number.
 struct Servers {
     field: String,
     label: (String, String),

@@ -56,8 +56,9 @@ impl Shared {
     }
 }
 
-/// Starts the watches on records and the releases task; returns the receiver of the releases' state, which is `None`
-/// until the task has listed all records and read their bodies.
+/// Starts the watches on records and the releases task; returns a receiver of the releases' state.
+///
+/// The state is `None` until the task has listed all records and read their bodies.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,

@@ -32,8 +32,8 @@ enum CheckState {
     /// The check has ended. Contains the field managers of the object that the API server returned; `None` if the
     /// object does not exist.
     Read(Option<WriterTrace>),
-    /// The check must be repeated; it ended at this time. Either a read failed, or helm has worked on the release after
-    /// the revision that the watch on records has reported.
+    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or helm
+    /// has worked on the release since the revision that the watch on records reported last.
     Unsettled(Instant),
 }
 
