@@ -7,7 +7,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
-/// The result of a reconcile pass, or the reason why kube could not start a pass.
+/// The result of a pass, or the reason why kube could not start a pass.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
 /// The reason why kube can't watch the resources of a controller.
@@ -59,11 +59,10 @@ impl Refusal {
 /// has ended.
 ///
 /// Calls `on_listed` when the resources have been listed for the first time, and when a stored resource can't be read.
-/// In both cases the operator's pod becomes ready. Only a ready pod gets requests for the webhook, and the webhook must
-/// validate the correction of an unreadable resource.
+/// The caller then makes the operator's pod ready. An unreadable resource must not prevent this: only a ready pod gets
+/// the webhook's requests, and the user can correct the resource only if the webhook responds.
 ///
-/// Before the first list, kube starts no pass and does not react to `stop`, but this function returns at `stop` even
-/// then.
+/// kube does not react to `stop` before the first list. This function returns at `stop` even then.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<K, E>>,
     failed: &str,

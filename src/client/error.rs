@@ -11,7 +11,7 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// The content of an object is not valid. Contains the message.
+    /// The content of an object is not valid. The field is the message.
     #[error("{0}")]
     Object(String),
 }
@@ -23,7 +23,7 @@ impl Error {
     }
 }
 
-/// Returns the message of the API server, with the remedy for missing permissions.
+/// Returns the message of the API server. If a permission is missing, adds the remedy.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
@@ -41,8 +41,8 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Whether the API server refuses a new object because its namespace is being deleted. In this case, granting a
-/// permission does not help.
+/// Whether the API server refuses a new object because its namespace is being deleted. The status code is the same as
+/// for a missing permission.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")

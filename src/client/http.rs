@@ -47,7 +47,7 @@ type Headers = [(&'static str, String)];
 /// An HTTP client, which uses a new connection for each request.
 pub struct Http {
     config: HttpConfig,
-    /// The time to wait for a response once the connection is established.
+    /// How long the client waits for a response after it has connected.
     response_timeout: Duration,
     /// The connector for TLS. The client creates it on first use, because the system's certificates take half a
     /// megabyte of memory.
@@ -55,7 +55,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a client that waits for a response as long as for a connection.
+    /// Creates a client that waits for a response as long as it waits for a connection.
     pub fn new(config: HttpConfig) -> Self {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }

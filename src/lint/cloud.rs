@@ -1,4 +1,4 @@
-//! Combines a spec with its facts and resolved layers, for all rules.
+//! Combines a spec with its facts and its resolved layers, which are the input of all rules.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Cloud<'a> {
     facts: &'a Facts,
     /// The layers of each release, from low to high. A release with an unavailable layer is in `partial` instead.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release that has an unavailable layer, such as a missing object of `valuesFrom`.
+    /// The layers of the releases that lack a layer, for example because an object of `valuesFrom` does not exist.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
@@ -41,8 +41,10 @@ impl<'a> Cloud<'a> {
         &self.facts.cluster_info
     }
 
-    /// Returns the service and name of the credential with this value; `None` if no credential has it, or if several
-    /// have it, as in adopted clouds.
+    /// Returns the service and the name of the credential with this value.
+    ///
+    /// Returns `None` if no credential or several credentials have this value. In adopted clouds, several users may
+    /// have the same password.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
@@ -75,7 +77,7 @@ impl<'a> Cloud<'a> {
         Some(Location { addition: Some(self.addition(origin)?), field: including_field(file) })
     }
 
-    /// Describes where an addition to the catalogue contains a layer; `None` if the layer is from no addition.
+    /// Returns the location of a layer in an addition to the catalogue; `None` if the layer is not from an addition.
     fn addition(&self, origin: &Origin) -> Option<String> {
         let Origin::File { file, field } = origin else { return None };
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
@@ -148,7 +150,8 @@ impl Location {
         Self { addition: None, field }
     }
 
-    /// Returns where an addition to the catalogue contains the value; `None` for a field of the resource.
+    /// Returns the location of the value in an addition to the catalogue; `None` if the location is a field of the
+    /// resource.
     pub fn addition(&self) -> Option<&str> {
         self.addition.as_deref()
     }
@@ -162,7 +165,7 @@ impl Location {
         }
     }
 
-    /// Returns the location of the entry of `unset` that removes this path.
+    /// Returns the location of the entry of `unset` with this index, which removes the value at `path`.
     #[must_use]
     pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
         match (&self.addition, self.field.strip_suffix(".values")) {
@@ -173,13 +176,14 @@ impl Location {
 
     /// Returns the prefix for a message about this location; empty for a field of the resource.
     ///
-    /// For a value in an addition, the prefix names the location in the addition, and `releases`.
+    /// For a value in an addition, the prefix contains the location in the addition and the names in `releases`.
     pub fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }
 
-/// Returns the field of the resource that selects a file of the catalogue; empty for files that every cloud uses.
+/// Returns the field of the resource through which a cloud uses a file of the catalogue; empty for a file that every
+/// cloud uses.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -191,8 +195,8 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field below `spec.common` or `spec.services` that contains a layer or references its object; `None` for
-/// other layers.
+/// Returns the field of `spec.common` or `spec.services` that contains the layer, or that references the object with
+/// the layer. Returns `None` for other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {

@@ -1,8 +1,8 @@
 //! Evaluates a spec: returns the desired state and all findings about the spec.
 //!
-//! The operator, the webhook and every command evaluate specs only with this module. In a cluster the caller selects
-//! first ([`Input::select`]), reads the facts that the selection needs, and resolves with them ([`Input::resolve`]).
-//! Offline the facts come from files ([`Input::evaluate_offline`]).
+//! The operator, the webhook and every command evaluate specs only with this module. With a cluster, the caller first
+//! calls [`Input::select`], then reads the facts that the selection needs, and passes them to [`Input::resolve`].
+//! Without a cluster, [`Input::evaluate_offline`] takes the facts from files.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -40,9 +40,9 @@ pub struct Input<'a> {
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts that the evaluation used: from the manifests, and placeholders for facts that the manifests lack.
+    /// The facts that the evaluation used. A fact that the manifests do not contain is a placeholder.
     pub facts: Facts,
-    /// Descriptions of the placeholders, one sentence each.
+    /// Descriptions of the placeholders.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,
@@ -55,7 +55,8 @@ impl<'a> Input<'a> {
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
     }
 
-    /// Creates the input for evaluating `spec` instead of the spec in the resource; the rest comes from the resource.
+    /// Creates the input for evaluating `spec`. All other data comes from the resource, whose own spec is not
+    /// evaluated.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,
@@ -91,16 +92,16 @@ impl<'a> Input<'a> {
 
     /// Evaluates the spec without a cluster.
     ///
-    /// The facts come from the Secrets and `ConfigMap`s that are applied together with the resource, and from the
-    /// available information about the cluster. Other facts are placeholders.
+    /// The facts come from the Secrets and `ConfigMap`s that are applied together with the resource, and from
+    /// `cluster_info`. All other facts are placeholders.
     pub fn evaluate_offline(&self, manifests: &[Value], cluster_info: &ClusterInfo) -> Evaluation {
         let selection = self.select();
         let facts = facts::facts(self.spec, self.catalog, &selection, manifests);
         let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
-            // Offline, a missing object is a finding, too. In a cluster, releases that need the object only wait until
-            // it exists.
+            // Without a cluster, a missing object is a finding, too. With a cluster, the releases that need the object
+            // wait until it exists.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;
@@ -127,7 +128,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Changes the field of a problem with a credential to the field of the spec that references the credential's Secret.
+/// If a problem is about a credential from a Secret, replaces the problem's field by the field of the spec that
+/// references the Secret.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

@@ -1,4 +1,5 @@
-//! Collects the facts for evaluating a resource without a cluster: from manifests, and placeholders for the rest.
+//! Collects the facts for evaluating a resource without a cluster. A fact that the manifests do not contain is a
+//! placeholder.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,11 @@ use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
 use osdpl_core::placeholder;
 
-/// Returns the images of each release's chart, which `spec.images` rewrites, from the keys of the locked charts.
+/// Returns the default images of each release's chart, from the catalogue's keys of the chart. `spec.images` rewrites
+/// these images.
 ///
-/// Releases for which the spec sets another chart version are left out, because osdpl does not know the images of that
-/// version.
+/// Leaves out releases for which the spec sets another chart version, because the catalogue does not contain the images
+/// of that version.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -34,8 +36,8 @@ fn charts(
 
 /// Returns the facts from the manifests that are applied together with a resource, and placeholders for other facts.
 ///
-/// The manifests provide the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys
-/// stay placeholders: the function only checks that a Secret with credentials has the keys that the spec references.
+/// The manifests provide the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys are
+/// always placeholders. The function only checks that a Secret with credentials has the keys that the spec references.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -72,8 +74,8 @@ pub(crate) fn facts(
 
 /// Returns the settings of Ceph from the Secret that the spec references; `None` if the cloud uses no Ceph.
 ///
-/// If the spec references no Secret, or the manifests lack that Secret, returns example settings as a placeholder, with
-/// the public address that the spec sets for the object gateway.
+/// If the spec references no Secret, or the manifests do not contain the Secret, returns example settings as a
+/// placeholder. Only the public address of the object gateway then comes from the spec.
 fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();
@@ -94,7 +96,7 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that a user sees among the values, one sentence each.
+/// Describes the placeholders that a user may see in printed values.
 ///
 /// Placeholders of credentials are left out, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {

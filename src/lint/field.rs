@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Puts each key of a field that contains a dot in quotes; the keys in `object` show where each key of the field ends.
+/// Puts each key that contains a dot in quotes. `field` has no quotes, so the function looks for its keys in `object`.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));
@@ -25,7 +25,8 @@ pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     found
 }
 
-/// Splits a field after its first key: the longest beginning of the field that is a key of `value`.
+/// Splits a field into its first key and the rest. The first key is the longest prefix of the field that is a key of
+/// `value`.
 fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);
@@ -56,7 +57,8 @@ pub fn keys_of_field(field: &str) -> Vec<String> {
         if !key.is_empty() {
             keys.push(key.to_owned());
         }
-        // Ignore text after a blank, which explains the field: `spec.services (release nova)`.
+        // The field may end with a blank and an explanation, as in `spec.services (release nova)`. Ignore the
+        // explanation.
         if after.starts_with(' ') {
             break;
         }

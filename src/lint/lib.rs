@@ -1,5 +1,5 @@
-//! Checks an `OpenStackDeployment`: rules refuse a spec or warn about it, and other checks warn about overrides that
-//! likely do not have the intended effect.
+//! Checks an `OpenStackDeployment`. Rules refuse a spec or warn about it. Other checks warn about overrides that likely
+//! do not have the intended effect.
 //!
 //! For files that are not applied yet, the module `validate` also checks the schema and the CEL rules of the CRD, as
 //! the API server would do.

@@ -11,11 +11,12 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// The values in objects that `valuesFrom` references, by kind and name of the object and key; or why they are not
-/// available.
+/// The values in the objects that `valuesFrom` references, or the reason why the values are not available. The map key
+/// is the kind of the object, its name, and the key in its data.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
-/// Returns the values of the objects in the spec's `valuesFrom`. Objects that the manifests lack are left out.
+/// Returns the values in the objects that the spec's `valuesFrom` references. Leaves out objects that the manifests do
+/// not contain.
 pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> ValuesBySource {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
     let mut values_from = ValuesBySource::new();
@@ -34,7 +35,8 @@ pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manif
     values_from
 }
 
-/// Describes the objects that `valuesFrom` references and the manifests lack, each with the field that references it.
+/// Describes the objects that `valuesFrom` references but the manifests do not contain, each with the field that
+/// references the object.
 pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
@@ -70,8 +72,7 @@ pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, manifests: &'a [
     find_in((kind, name), (namespace, namespace), manifests)
 }
 
-/// Returns the object of this kind and name in a namespace; an object without a namespace counts as in
-/// `default_namespace`.
+/// Returns the object of this kind and name in a namespace. An object without a namespace is in `default_namespace`.
 pub(crate) fn find_in<'a>(
     (kind, name): (&str, &str),
     (namespace, default_namespace): (&str, &str),

@@ -21,19 +21,23 @@ use warnings::Warnings;
 /// The kinds of warnings with their descriptions.
 pub(crate) const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
-    ("preset-repeated", "An override does not repeat what a preset of the spec sets."),
-    ("list-replaced", "A list that replaces another keeps all its entries: helm merges maps, never lists."),
-    (TYPE_CHANGED, "An override has the type that the chart, or the layer below, has."),
+    ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),
+    ("list-replaced", "A list that replaces another list repeats its entries, because helm merges maps but not lists."),
+    (TYPE_CHANGED, "An override has the same type as the value that it replaces."),
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
-    ("contradiction", "Values that several charts must agree on are equal."),
-    ("hidden-key", "A value does not replace a map of the chart or of a lower layer, which hides the map's keys."),
+    ("contradiction", "A value that must be the same in several charts is the same in all of them."),
+    (
+        "hidden-key",
+        "A value does not replace a map of the chart or of a lower layer, because this would hide the keys of the map.",
+    ),
 ];
 
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Skip releases without a layer of the user or of an addition, which saves loading the keys of their charts.
+    // Skip releases that have neither a layer of the user nor a layer of an addition. This saves loading the keys of
+    // their charts.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -50,15 +54,15 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks each entry of `spec.nodes.overrides` for a release by itself, as if it were the layer above the layers for
-/// all nodes.
+/// Checks the entries of `spec.nodes.overrides` for a release, one at a time. During the check, the entry is the
+/// highest layer, above the layers for all nodes.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
     }
-    // The layer of this origin contains all entries of `spec.nodes.overrides` at once, in the form that the chart
-    // reads. Leave this layer out, because each entry is checked by itself.
+    // One layer contains all entries of `spec.nodes.overrides` in the form that the chart reads. Leave out this layer,
+    // because each entry is checked separately.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

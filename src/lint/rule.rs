@@ -30,7 +30,7 @@ use crate::cloud::Cloud;
 use crate::overrides;
 use osdpl_core::finding::Finding;
 
-/// Returns the findings of all rules about a cloud, in addition to those of [`osdpl_core::desired::resolve`].
+/// Returns the findings of all rules about a cloud. [`osdpl_core::desired::resolve`] returns other findings.
 ///
 /// The function checks the expiry of certificates only if `now` is given.
 pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
@@ -49,7 +49,7 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
     let mut warnings = overrides::check(cloud);
-    // Of the two findings about a null under an unknown key, keep only the finding about the unknown key.
+    // If a null is below an unknown key, two rules report it. Keep only the finding about the unknown key.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);
@@ -76,7 +76,10 @@ const RULES: &[(&str, &str)] = &[
     ("image-pinned", "No image is pinned when the OpenStack release moves."),
     ("certificate", "Certificates match their keys and hosts, are signed by a trusted CA, and have not expired."),
     ("connections", "The database accepts the connections of all connection pools."),
-    ("address", "Networks and addresses are valid, and networks overlap neither each other nor the cluster's own."),
+    (
+        "address",
+        "Networks and addresses are valid, and networks overlap neither each other nor the networks of the cluster.",
+    ),
     ("controllers", "There are enough nodes for the configured servers."),
     ("storage-class", "StorageClasses of volume claims exist and support the access modes."),
     ("domain", "DNS names can be published in the public domain."),

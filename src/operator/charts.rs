@@ -10,9 +10,9 @@
 //! ```
 //!
 //! helm always receives an archive that the store itself wrote from content that the store has read, checked and
-//! digested. So helm cannot unpack other content, even if its readers of tar and gzip differ from those of osdpl, or if
-//! the original file changes after the check. If the store cannot provide a chart, it returns one [`Error`]. The
-//! operator reports the error's reason in the condition of the chart's release.
+//! digested. So helm cannot unpack other content than osdpl has checked, even if helm and osdpl read tar or gzip
+//! differently, or if the original file changes after the check. If the store cannot provide a chart, it returns one
+//! [`Error`]. The operator reports the error's reason in the condition of the chart's release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

@@ -1,4 +1,5 @@
-//! Requests to the API server: every read outside of `tasks`, and every write of the operator except for helm's.
+//! Sends the operator's requests to the API server: all writes, and all reads outside of `tasks`. helm sends its own
+//! requests.
 //!
 //! ```text
 //! Reader         reads: one-off reads of plans, helm's release records
@@ -63,7 +64,7 @@ impl Reader {
         ObjectWatches::new(self.client.clone(), trigger)
     }
 
-    /// Returns kube's controller of all `OpenStackDeployment`s, which is not running yet.
+    /// Creates a controller of all `OpenStackDeployment`s. The caller runs it.
     pub(crate) fn controller(&self) -> Controller<OpenStackDeployment> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }
@@ -97,8 +98,8 @@ impl Cluster {
 
     /// Uses another Kubernetes client for evictions.
     ///
-    /// The given client must not retry requests that fail with "too many requests": with this error the API server
-    /// reports that a `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
+    /// The given client must not retry a request after the error "too many requests". The API server returns this error
+    /// if a `PodDisruptionBudget` forbids an eviction, and kube's default client would retry for minutes.
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }

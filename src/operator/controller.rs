@@ -1,12 +1,12 @@
 //! The controller of `OpenStackDeployment`s. A pass reads, decides, applies and reports.
 //!
 //! ```text
-//! read           the snapshot that the decision is made from     memory    what a pass keeps for later ones
-//! apply          executes the actions of a plan                  outcomes  results of helm processes
-//! publish        writes the status and events                    secrets   what logs must not show
-//! pass_failures  reports errors of passes in the status          charts    the charts of releases
-//! webhook        validation of a spec outside of a pass          catalog   the catalogue with its additions
-//! preview        the plan for `osdpl plan`                       maintenance   settings for the maintenance of nodes
+//! read           collects the snapshot                 memory       the data that later passes need
+//! apply          executes the actions of a plan        outcomes     results of helm processes
+//! publish        writes the status and events          secrets      the secrets that logs must not contain
+//! pass_failures  reports failed passes in the status   charts       the charts of releases
+//! webhook        provides the data for the webhook     catalog      the catalogue with its additions
+//! preview        makes the plan for `osdpl plan`       maintenance  the settings for NodeMaintenance resources
 //! ```
 //!
 //! A pass never waits for helm. The end of a helm process and changes of release records, workloads, Secrets, nodes and
@@ -53,18 +53,18 @@ use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
 
-/// The delay until the next pass, if a pass requested reads or changed objects that its plan was decided from.
+/// The delay until the next pass if a pass has requested reads, or has changed objects on which its plan depends.
 const NEXT_PASS: Duration = Duration::from_millis(5);
 
 /// The delay until the next pass after a pass failed.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay until the next pass, even if the pass is already due.
+/// The minimum delay until the next pass. It applies even if the time of the next pass has already come.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
 pub struct Context {
-    /// The client with which passes read and write objects in the cluster.
+    /// The client through which passes read and write objects in the cluster.
     pub cluster: Cluster,
     /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
@@ -76,16 +76,16 @@ pub struct Context {
     charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// What passes keep for later ones; see [`Memory`] for what a restart loses. A pass holds the lock until it ends,
-    /// so that passes run one at a time.
+    /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
+    /// run one at a time.
     memory: Mutex<Memory>,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
     /// sets this field when it starts the controller.
     deployments: OnceLock<Store<OpenStackDeployment>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
-    /// The controller of `NodeMaintenance` resources reads the settings from this field, because it makes no plans.
-    /// After a restart, it waits until the first plan has set the field.
+    /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
+    /// the first plan has set this field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
     /// The resources whose last pass failed, each with the time of the first of its consecutive failures. The status
     /// reports only failures that last. After a restart, the operator measures this time from the next failure.
@@ -93,15 +93,15 @@ pub struct Context {
     /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
     /// its finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
-    /// Notifying this trigger starts a pass of every resource.
+    /// The trigger that starts a pass of every resource.
     trigger: Arc<Notify>,
 }
 
 /// The clients, tasks and settings from which [`Context::new`] creates a context.
 pub struct Parts {
-    /// The client with which passes read and write objects in the cluster.
+    /// The client through which passes read and write objects in the cluster.
     pub cluster: Cluster,
-    /// The handle that provides the catalogue of passes.
+    /// The handle from which passes get the catalogue.
     pub catalog: CatalogHandle,
     /// The background tasks, which watch workloads, release records and nodes.
     pub tasks: Tasks,
@@ -118,7 +118,7 @@ pub struct Parts {
 }
 
 impl Context {
-    /// Creates a context. Its watches notify `trigger` when an object changes that passes read.
+    /// Creates a context. If an object that passes read changes, the watches of the context notify `trigger`.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         Self {
@@ -171,10 +171,10 @@ fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Cont
     Action::requeue(ERROR_DELAY)
 }
 
-/// Runs a pass for a resource, and reports a lasting failure in its status.
+/// Runs a pass for a resource. If passes keep failing, reports the failure in the status.
 ///
 /// # Errors
-/// If the API server refuses a request that the pass requires. The status reports all other problems.
+/// If the API server refuses a request without which the pass cannot continue. The status reports all other problems.
 async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
     let result = Box::pin(pass(&deployment, &context)).await;
     context.report_pass_failure(&deployment, result.as_ref().err()).await;
@@ -199,7 +199,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
-        // The watch has not listed the additions to the catalogue yet. When it has, it triggers a pass.
+        // The watch has not listed the additions to the catalogue yet. When the list is complete, the watch triggers a
+        // pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, &mut memory).await?;
@@ -230,7 +231,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// Returns the action with which kube starts the next pass at the time `at`; `None` waits for the next change.
+/// Returns the action that makes kube start the next pass at the time `at`. If `at` is `None`, kube waits for the next
+/// change.
 fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
         Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),
@@ -244,7 +246,7 @@ fn now() -> Timestamp {
 }
 
 impl Context {
-    /// Hands the plan's requests to the watches and tasks, and stores what later passes need to know about the plan.
+    /// Hands the plan's requests to the watches and tasks, and stores the data of the plan that later passes need.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);

@@ -1,14 +1,14 @@
 //! Runs the `helm` program. This is the only module that starts processes.
 //!
-//! helm is a separate process and never a library, so its memory is freed after each run. This module knows how to
-//! install, upgrade and uninstall one release, and how to interpret the result. The plan of a pass decides *whether*
-//! and *when* to do so.
+//! helm is a separate process and never a library, so its memory is freed after each run. This module installs,
+//! upgrades and uninstalls one release, and interprets the result. The plan of a pass decides *whether* and *when* helm
+//! runs.
 //!
 //! ```text
-//! program     finds helm, checks its version, sets its environment   kubeconfig  the cluster that helm uses
-//! arguments   the command lines of upgrade and uninstall             exec        ends helm when the operator ends
-//! runner      one process per release, a limited number of slots     child       runs one process
-//! failure     classifies helm's error messages                       instance    identity and liveness of operators
+//! program     finds helm, checks its version, sets its environment   kubeconfig  provides the kubeconfig for helm
+//! arguments   makes the command lines of helm                        exec        ends helm when the operator ends
+//! runner      starts a limited number of helm processes              child       runs one process
+//! failure     classifies helm's error messages                       instance    identifies operator processes
 //! pull        pulls charts for the chart store                       template    renders a chart
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! The operator: its passes, its watches and writes, the helm runner, the charts, the webhook and the metrics.
+//! The operator: its passes, its watches and writes, the helm runner, the chart store, the webhook and the metrics.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

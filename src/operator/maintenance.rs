@@ -1,5 +1,5 @@
-//! Gives the controller of NodeMaintenance resources what it needs from the operator: observations, settings and
-//! metrics.
+//! Gives the controller of NodeMaintenance resources the observations, settings and metrics that it needs from the
+//! operator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,18 +1,18 @@
 //! Background tasks that run concurrently with the reconcile loop.
 //!
-//! Each task watches one aspect of the cluster, keeps the result in small values, and triggers a pass when these values
-//! change. A pass reads the values with [`Tasks::observe`], so that it never waits for the API server.
+//! Each task watches one aspect of the cluster, keeps only the data that passes use, and triggers a pass when this data
+//! changes. A pass gets the data from [`Tasks::observe`] and so never waits for the API server.
 //!
 //! ```text
-//! releases     helm's release records: the metadata of all, the body only when a record changes
+//! releases     the metadata of helm's release records, and the bodies of records that have changed
 //! health       workloads, Jobs and pods that are not ready, with their Services, claims and StorageClasses
 //! drift        changes that others made to the objects of releases
 //! endpoints    responses of the services' APIs
-//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after a plan's action was applied
+//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed it
 //! rollouts     the pods of DaemonSets during a rollout
 //! observation  the results of all tasks
 //! watch        a watch that restarts after every failure     cache      the values of one watch
-//! partial      objects reduced to the fields in use          problems   failures that keep the tasks from observing
+//! partial      the fields of objects that osdpl uses          problems   failures that keep the tasks from observing
 //! ```
 //!
 //! Nothing in this module writes to the Kubernetes API server.
@@ -58,8 +58,9 @@ const RESTART: Duration = Duration::from_secs(2);
 
 /// How long a node may be `NotReady` before the status of the cloud reports it.
 ///
-/// A kubelet that restarts reports its node as `NotReady` and mostly is back before this period ends. If a kubelet
-/// stops reporting, Kubernetes itself waits some 50 s before it marks the node (`node-monitor-grace-period`).
+/// A kubelet that restarts reports its node as `NotReady` and is mostly back before this period ends. If a kubelet
+/// stops reporting, Kubernetes waits some 50 s (`node-monitor-grace-period`) until it sets the node to `NotReady`; this
+/// period begins after that.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
 /// A function that returns whether the operator process with this identity is alive.
@@ -195,8 +196,8 @@ impl Tasks {
 
     /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// The task may delete the hosts of removed nodes. Of the removed nodes in the query, this function passes on only
-    /// those that [`Tasks::forget_hosts`] has named, so that the task deletes no other hosts.
+    /// The task deletes the Nova hosts of all removed nodes in the query. So this function drops every removed node for
+    /// which [`Tasks::forget_hosts`] was not called.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {

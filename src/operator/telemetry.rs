@@ -23,14 +23,14 @@ use crate::helm::Counters;
 /// The prefix of every metric's name.
 const PREFIX: &str = "osdpl";
 
-/// The levels of the log if `RUST_LOG` is not set or invalid.
+/// The log levels if `RUST_LOG` is not set or invalid.
 ///
-/// They turn off the log of the Kubernetes client about each failed request, because the operator logs these failures
-/// itself.
+/// The levels turn off the messages of the Kubernetes client about failed requests, because the operator logs these
+/// failures itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
-/// Starts logging to stderr: JSON lines if `json` is `true`, else plain lines, which are coloured on a terminal unless
-/// `NO_COLOR` is set.
+/// Starts logging to stderr, as JSON lines if `json` is `true`, else as plain lines. On a terminal, plain lines are
+/// coloured unless `NO_COLOR` is set.
 ///
 /// `RUST_LOG` sets the level of each module, such as `info,osdpl_operator=debug`; the default is `info` for the
 /// operator.
@@ -64,8 +64,8 @@ struct Inner {
     ready: AtomicBool,
 }
 
-/// The state of each cloud, by the name of its resource. When Prometheus reads the metrics, the operator computes the
-/// metrics of clouds from these states.
+/// The state of each cloud, by the name of its resource. The operator computes the metrics of clouds from these states
+/// when Prometheus reads the metrics.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
@@ -84,9 +84,7 @@ const CLOUD_METRICS: [CloudMetric; 5] = [
     ("releases_awaiting_approval", "Releases with a change that waits for approval.", |state| state.awaiting_approval),
     ("helm_running", "Running helm processes.", |state| state.running),
     ("releases_failing", "Releases whose last operation failed.", |state| state.failing),
-    ("releases_drifted", "Releases with objects that were edited or deleted by others than helm.", |state| {
-        state.drifted
-    }),
+    ("releases_drifted", "Releases with objects that someone edited or deleted without helm.", |state| state.drifted),
 ];
 
 impl Collector for Clouds {
@@ -196,7 +194,7 @@ impl Metrics {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets the metrics with the number of ready releases, and of releases that are desired or still exist.
+    /// Sets two metrics: the number of ready releases, and the number of releases that are desired or still exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));

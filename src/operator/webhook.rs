@@ -1,7 +1,7 @@
 //! The validating webhook, which the API server calls before it accepts an `OpenStackDeployment`.
 //!
 //! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
-//! again, because cert-manager renews a certificate in the same files.
+//! again: cert-manager writes a renewed certificate to the same files.
 
 mod listener;
 
@@ -43,22 +43,22 @@ pub struct CertificateFiles {
 
 /// How long the review of a resource waits for the catalogue with its additions.
 ///
-/// The sum of this time and [`OBSERVATION_TIMEOUT`] must be less than `webhook.timeoutSeconds` of the operator's chart,
-/// after which the API server gives up.
+/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The sum of this
+/// time and [`OBSERVATION_TIMEOUT`] must be less.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A catalogue, and the findings about the additions to it.
 pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
-/// A function that returns the catalogue for the resources of a namespace, once the operator has read the additions in
-/// that namespace.
+/// A function that returns the catalogue for the resources of a namespace. It waits until the operator has read the
+/// additions in that namespace.
 pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long the review of a resource waits for the observation of the cluster. Then the review skips the checks that
-/// need the observation.
+/// How long the review of a resource waits for the properties of the cluster. After this time, the review skips the
+/// checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A function that returns the properties of the cluster that checks of this spec with this catalogue use.
+/// A function that returns the properties of the cluster that are needed to check a spec with a catalogue.
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
@@ -134,8 +134,8 @@ impl Reviewer {
     }
 }
 
-/// Adds the findings about the catalogue to a response. They precede its other warnings, because the other warnings may
-/// follow from them.
+/// Adds the findings about the catalogue to the warnings of a response. These findings come first, because they may be
+/// the cause of the other warnings.
 fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
     if !findings.is_empty() {
         let warnings = &mut response["response"]["warnings"];
@@ -172,7 +172,7 @@ mod tests {
         response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Returns the reviewer's response to a spec with these presets and these additional fields.
+    /// Returns the response to a spec with these presets and these additional fields.
     async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},

@@ -92,7 +92,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     server.nova.add_server(host, "instance", "ACTIVE");
     nodes.delete(host, &DeleteParams::default()).await.unwrap();
     world.osdpl(&["forget", host]);
-    world.until("nova still reports the host as up", warning_with("is still up in nova")).await;
+    world.until("nova still reports the host as up", warning_with("is still up in Nova")).await;
     assert_eq!(server.nova.changes(), Vec::<String>::new());
     world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
     server.nova.set_service(host, "state", json!("down"));
@@ -117,7 +117,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
         )
         .await;
     assert!(
-        message.contains("nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
+        message.contains("Nova has instances on") && message.contains(": instance-name; evacuate or delete them"),
         "{message}"
     );
     server.nova.remove_server("instance");

@@ -83,8 +83,8 @@ fn distinguishes_one_node_from_no_majority() {
     assert_eq!(
         findings_of(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
-            "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some share a node, and if it fails the \
-             majority is lost; {FEWER}"
+            "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some share a node, and if this node fails, \
+             the majority is lost; {FEWER}"
         )]
     );
     assert_eq!(

@@ -74,7 +74,7 @@ fn rule_findings_hide_values_from_secrets() {
     let volume = with_secret("glance", "volume: {class_name: hunter2}");
     let (_, output, _) = validate(&["--storage-class", "general", "-"], &volume);
     assert!(
-        output.contains(".valuesFrom[0].volume.class_name: there is no StorageClass of the name in this Secret, so"),
+        output.contains(".valuesFrom[0].volume.class_name: there is no StorageClass with the name in this Secret, so"),
         "{output}"
     );
     assert!(!output.contains("hunter2"), "{output}");

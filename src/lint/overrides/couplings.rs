@@ -1,4 +1,4 @@
-//! Reports overrides that set a value only in some charts, although several charts must have the same value.
+//! Reports overrides that change a value only in some charts although the value must be the same in several charts.
 //!
 //! `values/couplings.yaml` lists these values.
 
@@ -16,14 +16,14 @@ struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// The location of the value, if a layer of the user or of an addition sets it.
+    /// The location of the value if the user or an addition sets it.
     location: Option<Location>,
-    /// The description of the layer that sets the value.
+    /// A description of the layer that sets the value.
     source: String,
     is_secret: bool,
 }
 
-/// Returns a finding for each contradiction between coupled values that an override causes.
+/// Returns a finding for each override that makes two coupled values differ.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     // Skip a cloud without layers of the user or of an addition: the check reports only values of such layers.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
@@ -53,16 +53,16 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the values of a coupling that are set in a server release and in the releases that use this server.
+/// Returns the values of a coupling: the values that the server release and the releases that use this server set.
 ///
-/// If the user or an addition overrides one of these values, the result also contains the chart's default for each path
-/// that is not set.
+/// If the user or an addition overrides one of these values, the result also contains the chart's default of each path
+/// that no layer sets.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
-        // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. For releases with a server of their
-        // own, the coupling applies to that server instead.
+        // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. If the release has a server of its
+        // own, use the own server instead.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -117,7 +117,8 @@ fn coupled_value(
     })
 }
 
-/// Returns the paths in these values that match a pattern with one `*`; a pattern without `*` is itself the path.
+/// Returns the paths in these values that match a pattern with one `*`. A pattern without `*` is a path, and the
+/// function returns it.
 fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();
@@ -136,8 +137,8 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
             Some(_) => continue,
             None => {
-                // Of two overrides that contradict each other, report only the one whose location sorts first. The
-                // user's values sort before the values of additions.
+                // If two overrides contradict each other, report only the one whose location sorts first. The user's
+                // values sort before the values of additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };

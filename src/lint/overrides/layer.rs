@@ -1,4 +1,5 @@
-//! Checks the layers of the user and of additions one by one, each against the layers below and above it.
+//! Checks the layers of the user and of additions one by one. The check compares a layer with the layers below and
+//! above it.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +53,7 @@ fn parents(path: &Path) -> impl Iterator<Item = Path> {
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// The check of one layer of a release.
+/// Checks one layer of a release.
 struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
@@ -61,7 +62,7 @@ struct LayerCheck<'a> {
     below: &'a Values,
     /// The location of `layer`.
     location: Location,
-    /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of them; else empty.
+    /// The layers of all entries of `spec.nodes.overrides` if `layer` is one of these entries; otherwise empty.
     ///
     /// If several entries match a node, the values of only one entry may apply to the node.
     node_layers: &'a [Layer],
@@ -84,7 +85,7 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If the entry of `unset` removes a value of the same layer, the finding about that value is enough: do not
+            // If the entry of `unset` removes a value of the same layer, another finding reports this value. So do not
             // report that the entry removes nothing.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
@@ -96,9 +97,9 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// The result is false for some warnings about values without effect. A value of an addition to the catalogue may
-    /// have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect if another
-    /// entry sets another value: if both entries match a node, the values of only one entry may apply.
+    /// The result is false for a value without effect that may have an effect elsewhere. A value of an addition to the
+    /// catalogue may have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect
+    /// if another entry sets another value: if both entries match a node, the values of only one entry may apply.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -129,7 +130,7 @@ impl LayerCheck<'_> {
             .or_else(|| self.changed(path, value))
     }
 
-    /// Reports a value that an entry of `unset` in the same layer removes again.
+    /// Reports a value if `unset` in the same layer removes the value again.
     fn removed_again(&self, path: &Path) -> Option<Warning> {
         let (index, _) = self.layer.unset.iter().find(|(_, unset)| unset.covers(path))?;
         let unset = self.location.unset_entry(*index, path).field;
@@ -160,14 +161,14 @@ impl LayerCheck<'_> {
             && self.release.cloud.spec.presets.iter().any(|name| name == preset)
         {
             let message = format!(
-                "repeats a value of the preset {preset} of this spec, and will hide changes of the preset; remove it"
+                "repeats a value of the preset {preset} of this spec, and will hide changes of the preset; remove this value"
             );
             return Some(Warning { kind: "preset-repeated", message });
         }
         let origin = self.release.cloud.describe_layer(origin);
         Some(Warning {
             kind: "no-effect",
-            message: format!("changes nothing: {origin} sets the same value; remove it"),
+            message: format!("changes nothing: {origin} sets the same value; remove this value"),
         })
     }
 
@@ -178,9 +179,9 @@ impl LayerCheck<'_> {
         let message = if value.as_object().is_some_and(serde_json::Map::is_empty)
             && default.key_type() == Some(KeyType::Map)
         {
-            "changes nothing: helm merges maps, so that an empty one keeps the chart's values; remove it, or remove keys with `unset`"
+            "changes nothing: helm merges maps, so that an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`"
         } else if default.default()? == *value {
-            "changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
+            "changes nothing: the chart has the same default; remove the value, so that later versions of the chart can change the default"
         } else {
             return None;
         };
@@ -190,7 +191,7 @@ impl LayerCheck<'_> {
     /// Reports a value that replaces a credential at one path, while other values still contain the original
     /// credential.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
-        // Ignore a URL: it replaces the whole connection to a server on purpose, not only the credential in the URL.
+        // Ignore a URL: the user wants to replace the whole connection to a server, not only the credential in the URL.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
         let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
@@ -226,8 +227,8 @@ impl LayerCheck<'_> {
 
     /// Returns the value in the lower layers that `value` replaces.
     ///
-    /// Returns `None` if the lower value is an override of the wrong type, and the new value has the type of the
-    /// chart's default: the new value corrects the override.
+    /// Returns `None` if `value` corrects the type of an override in a lower layer. In this case `value` has the type
+    /// of the chart's default, and the lower value does not.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
         let current = get(self.below, path).filter(|current| !current.is_null())?;
@@ -238,7 +239,7 @@ impl LayerCheck<'_> {
         (!(has_chart_type && has_wrong_type() && is_checked())).then_some(current)
     }
 
-    /// Reports a null that has nothing to remove, or that removes a whole map of the chart.
+    /// Reports a null that removes nothing, or that removes a whole map of the chart.
     fn null(&self, path: &Path, value: &Value) -> Option<Warning> {
         let chart_keys = self.release.chart_keys?;
         if value.is_null()
@@ -246,8 +247,8 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // The rule `unknown-key` reports a null at an unknown top-level key. For such a key, `is_for_release` drops the
-        // warning that this function returns.
+        // If the top-level key is unknown, the rule `unknown-key` reports the null. The caller then drops the warning
+        // from this function, see `is_for_release`.
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =
@@ -269,7 +270,7 @@ impl LayerCheck<'_> {
 
     /// Reports a list that lacks entries of the list that it replaces, in a layer below or in the chart.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Ignore a list of access modes: the entries are alternatives, so that the user intends to replace the list.
+        // Ignore a list of access modes. Its entries are alternatives, so the user wants to replace the whole list.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

@@ -18,7 +18,7 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// The file of a preset that an addition puts into the catalogue; [`ADDED_AT`] is its location in the addition.
+/// The path in the catalogue of a preset from an addition. [`ADDED_AT`] is the preset's location in the addition.
 const ADDED: &str = "presets/mine.yaml";
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
@@ -65,13 +65,13 @@ fn reports_values_without_effect() {
         (
             json!({"conf": {"region": "RegionOne"}}),
             format!(
-                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) sets the same value; remove it"
+                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) sets the same value; remove this value"
             ),
         ),
         (
             json!({"conf": {"workers": 4}}),
             format!(
-                "preset-repeated {OWN}.conf.workers: repeats a value of the preset small of this spec, and will hide changes of the preset; remove it"
+                "preset-repeated {OWN}.conf.workers: repeats a value of the preset small of this spec, and will hide changes of the preset; remove this value"
             ),
         ),
     ];
@@ -135,20 +135,24 @@ fn reports_values_equal_to_chart_defaults() {
     };
     let same = |key: &str| {
         format!(
-            "no-effect {OWN}.{key}: changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
+            "no-effect {OWN}.{key}: changes nothing: the chart has the same default; remove the value, so that later versions of the chart can change the default"
         )
     };
     assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
     let others = json!({"conf": {"debug": true, "colour": "blue", "workers": 5}, "log": {"level": "debug"}});
     assert_eq!(of_front(others), Vec::<String>::new());
-    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "one warning names the preset, which sets 4 too");
+    assert_eq!(
+        of_front(json!({"conf": {"workers": 4}})).len(),
+        1,
+        "the preset also sets 4, but there is only one warning"
+    );
 }
 
 #[test]
 fn reports_nulls_that_remove_chart_maps() {
     let message = |key: &str, names: &str| {
         format!(
-            "null-map {OWN}.{key}: removes a whole map of the chart, with {names}, and templates that read its keys fail; remove single keys, or set them"
+            "null-map {OWN}.{key}: removes a whole map of the chart, including its keys {names}: templates that read these keys fail; remove or set single keys instead"
         )
     };
     assert_eq!(of_front(json!({"manifests": null})), [message("manifests", "job")]);

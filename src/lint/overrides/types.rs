@@ -11,8 +11,9 @@ pub(crate) const TYPE_CHANGED: &str = "type-changed";
 /// The maximum number of keys or entries that a message names.
 const NAMED: usize = 5;
 
-/// Reports a value whose type differs from the type of the value that it replaces: `replaced`, or the chart's default
-/// if `replaced` is `None`.
+/// Reports a value whose type differs from the type of the value that it replaces.
+///
+/// `replaced` is the value that it replaces. If `replaced` is `None`, the value replaces the default of the chart.
 pub(super) fn check_type(
     path: &Path,
     value: &Value,
@@ -52,8 +53,9 @@ pub(super) fn check_type(
     Some(Warning { kind: TYPE_CHANGED, message })
 }
 
-/// Reports a null that removes a map of the chart with all its keys, unless the map is a section of a configuration
-/// file.
+/// Reports a null that removes a map of the chart with all its keys.
+///
+/// The function ignores sections of configuration files.
 pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
     let keys = path.keys();
     let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;
@@ -61,7 +63,7 @@ pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<War
         return None;
     }
     let message = format!(
-        "removes a whole map of the chart, with {}, and templates that read its keys fail; remove single keys, or set them",
+        "removes a whole map of the chart, including its keys {}: templates that read these keys fail; remove or set single keys instead",
         join_first(&default_keys(Some(map)))
     );
     Some(Warning { kind: "null-map", message })

@@ -1,4 +1,4 @@
-//! Combines the warnings of several releases about one location into one finding, or drops them.
+//! Combines warnings about the same location that concern several releases into one finding, or drops them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(super) struct Warnings(BTreeMap<Location, Entry>);
 struct Entry {
     /// The releases that get the value.
     releases: BTreeSet<String>,
-    /// The kinds of warnings, each with the first message and the releases that have the warning.
+    /// For each kind of warning, its first message and the releases that have the warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 

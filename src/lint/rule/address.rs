@@ -14,14 +14,14 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// Keys of features below which networks may overlap, because these networks list permitted clients and assign no
-/// addresses.
+/// Features use these keys for lists of permitted clients. Networks below these keys may overlap, because no addresses
+/// are assigned from them.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
-/// Checks that a text is a network with its prefix length.
+/// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
 ///
 /// # Errors
-/// If the text is not such a network. The message says what is wrong, and contains an example of a valid network.
+/// If the text is not such a network. The message contains the problem and an example of a valid network.
 pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
         return Ok(());
@@ -66,7 +66,7 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 /// pod and Service networks.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
-    // A finding of the catalogue replaces the finding of this rule about the same field, because its message is more
+    // If the catalogue reports the same field, drop the finding of this rule, because the catalogue's message is more
     // precise.
     found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
     found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
@@ -118,10 +118,10 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
     cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
 
-/// Describes one of the cluster's own networks.
+/// Describes one of the networks of the cluster.
 ///
-/// If each node has its own pod network, the text names no network. Otherwise it would change whenever a node is added
-/// or removed.
+/// If each node has its own pod network, the description contains no network. Otherwise the message would change
+/// whenever a node is added or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
@@ -140,7 +140,7 @@ fn invalid_texts(written: &Values) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Returns what is wrong with a text that looks like a network or an address.
+/// Returns the problem of a text that looks like a network or an address but is not valid; `None` for all other texts.
 fn problem(text: &str) -> Option<String> {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
     let consists_of = |more: &str| address.chars().all(|c| c.is_ascii_digit() || more.contains(c));
@@ -150,8 +150,8 @@ fn problem(text: &str) -> Option<String> {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
         }
-        // Without a prefix length, only three dots or `::` mark an address: versions contain dots too, and MAC
-        // addresses contain colons.
+        // A text without a prefix length counts as an address only if it has three dots or contains `::`. Versions also
+        // contain dots, and MAC addresses also contain colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
             let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";
             address.parse::<IpAddr>().is_err().then(|| expected.to_owned())
@@ -163,11 +163,12 @@ fn problem(text: &str) -> Option<String> {
 /// Reports overlapping networks.
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is a warning: a cloud may have run with such an overlap for years, if its pods need no address of the
-/// overlapped network.
+/// of the cluster is only a warning, because existing clouds may work with such an overlap: their pods may need no
+/// address of that network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
-    // `features` lacks a feature that the schema refuses. Check the networks of such a feature as the user wrote them.
+    // If the schema refuses a feature, `features` does not contain the feature. Check its networks as the user wrote
+    // them.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

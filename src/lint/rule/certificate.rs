@@ -24,13 +24,11 @@ pub type SecretTexts = BTreeMap<String, String>;
 /// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCheck {
-    /// The problems other than expiry, such as a key that does not match.
+    /// All problems that do not depend on the time, such as a key that does not match.
     problems: Vec<String>,
-    /// The starts of the validity periods of the certificate and its CA, each with the entry of the Secret that
-    /// contains the certificate.
+    /// The times at which the certificate and its CA become valid, each with the key in the Secret, such as `ca.crt`.
     from: Vec<(Timestamp, String)>,
-    /// The ends of the validity periods of the certificate and its CA, each with the entry of the Secret that contains
-    /// the certificate.
+    /// The times at which the certificate and its CA expire, each with the key in the Secret, such as `ca.crt`.
     until: Vec<(Timestamp, String)>,
 }
 
@@ -54,7 +52,8 @@ impl CertificateCheck {
         self.problems.iter().cloned().chain(not_yet_valid).chain(expired).collect()
     }
 
-    /// Returns the problems of the certificate at the time `now`; without `now`, only the problems other than expiry.
+    /// Returns the problems of the certificate at the time `now`. Without `now`, returns only the problems that do not
+    /// depend on the time.
     fn problems_at(&self, now: Option<Timestamp>) -> Vec<String> {
         now.map_or_else(|| self.problems.clone(), |now| self.problems(now))
     }
@@ -128,8 +127,8 @@ fn check_endpoint(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
-    // The charts create the TLS Secret only if the values set both the certificate and its key. A certificate without a
-    // key, or a key without a certificate, is a problem.
+    // The charts create the TLS Secret only if the values set both the certificate and its key. So report a certificate
+    // without a key, and a key without a certificate.
     let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
@@ -159,7 +158,7 @@ fn check_endpoint(
         .collect()
 }
 
-/// Describes a problem of a certificate for a message, with the Secret that contains the certificate.
+/// Returns a message about a problem of a certificate. The message names the Secret that contains the certificate.
 pub fn describe_problem(certificate: &Certificate, problem: &str) -> String {
     format!("Secret {}/{}: {problem}", certificate.namespace, certificate.name)
 }

@@ -11,12 +11,13 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::Class;
 use osdpl_values::{Values, get, leaves_with_key};
 
-/// The keys in the values of upstream's charts whose value is the name of a StorageClass.
+/// The keys in the values of upstream's charts that contain the name of a StorageClass.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The value with which upstream's charts set no class, so that the cluster chooses its default StorageClass:
-/// `{{ if ne .Values.volume.class_name "default" }}`.
+/// If a chart has this value as its class, the chart sets no class, and the cluster uses its default StorageClass.
+///
+/// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
 /// Checks the StorageClasses that a cloud requests; returns nothing if osdpl does not know the classes of the cluster.
@@ -35,8 +36,8 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and the fields of the user's
-/// values that name a class.
+/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and the classes in the user's
+/// values.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -59,8 +60,9 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether `class`, the class in `spec.storageClass`, is in the final values of a release from a layer that the user
-/// did not write.
+/// Whether a release uses the StorageClass `class` of `spec.storageClass`.
+///
+/// A class that the user's own values set does not count, because these values have their own check.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -78,7 +80,7 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     }
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
     let class = if *is_secret {
-        "of the name in this Secret".to_owned()
+        "with the name in this Secret".to_owned()
     } else {
         format!("{class:?}{}", osdpl_core::catalog::did_you_mean(class, names.iter().copied()))
     };
@@ -91,19 +93,19 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether a release creates this claim so that pods on several nodes mount its volume.
+/// Whether, with these values, pods on several nodes mount the volume of this claim.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // A condition that reads an unset value can't be evaluated. Then the chart's default applies, and with the default,
-    // pods on several nodes do not share the claim.
+    // The condition can't be evaluated if it reads a value that is not set. In this case the chart's default applies,
+    // and with the default, pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 
-/// Reports claims that pods on several nodes share, although only one node can mount a volume of the claim's class.
+/// Reports a claim if pods on several nodes mount its volume, but only one node can mount volumes of its class.
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Finding> + 'a {
     let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {

@@ -1,5 +1,7 @@
-//! Checks that the database accepts all connections that the services may open: pods × processes × pools × connections
-//! per pool (the catalogue's `pools`, in `values/rules.yaml`).
+//! Checks that the database accepts all connections that the services may open.
+//!
+//! The number of connections is pods × processes × pools × connections per pool. The catalogue lists the pools in
+//! `values/rules.yaml`.
 
 use std::collections::BTreeMap;
 

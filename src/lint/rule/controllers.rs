@@ -1,7 +1,7 @@
-//! Checks that the number of nodes for the servers of a release is at least the number of servers.
+//! Checks that each release with servers, such as databases, has at least as many nodes as servers.
 //!
-//! With fewer nodes, some servers stay pending if the values require anti-affinity. Otherwise several servers share a
-//! node.
+//! Otherwise some servers stay pending if the values require anti-affinity. Without required anti-affinity, several
+//! servers share a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ const ROLES_FIELD: &str = "spec.nodes.roles";
 /// The maximum number of servers that a message names.
 const SHOWN: usize = 3;
 
-/// The effect if there are more servers than nodes for them.
+/// The effect of having fewer nodes than servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     /// No node has the label, so that no server starts.
@@ -43,11 +43,11 @@ enum Effect {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     count: usize,
-    /// Whether osdpl counted the nodes in the spec, and not in the cluster.
+    /// Whether osdpl counted the nodes in the spec instead of in the cluster.
     is_from_spec: bool,
 }
 
-/// The servers whose number is one of the values below `pod.replicas` of a release.
+/// Servers of a release, such as database servers. A value below `pod.replicas` sets their number.
 struct Servers {
     field: String,
     label: (String, String),
@@ -57,8 +57,8 @@ struct Servers {
     count: u64,
 }
 
-/// Returns the labels whose nodes the operator must count to check a spec: the charts' node selectors, and the labels
-/// of roles.
+/// Returns the node labels for which the operator must count nodes to check a spec: the node selectors of charts, and
+/// the labels of roles.
 ///
 /// osdpl does not check pods that select nodes by another label.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
@@ -74,7 +74,7 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect()
 }
 
-/// The key by which servers share one message: field, label, effect and number of nodes.
+/// Servers with the same field, label, effect and number of nodes share one message.
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
@@ -114,7 +114,7 @@ fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, server
     let (effect, remedy) = match effect {
         Effect::NoneStarts => ("none of them starts", format!("give nodes the label ({ROLES_FIELD})")),
         Effect::SomeWait => ("each needs its own node, so that the others stay pending", fewer),
-        Effect::MajorityAtRisk => ("some share a node, and if it fails the majority is lost", fewer),
+        Effect::MajorityAtRisk => ("some share a node, and if this node fails, the majority is lost", fewer),
         Effect::NoGain => {
             ("servers on one node fail together, so that the additional ones do not improve availability", fewer)
         }
@@ -170,13 +170,14 @@ fn servers(
     };
     let description =
         known.map_or_else(|| format!("pods of {name} of {release}"), |known| format!("{} ({release})", known.what));
-    // If no node has the label, name the field of the nodes' labels, not the field of the number of servers.
+    // If no node has the label, the finding names the field that assigns labels. Otherwise it names the field with the
+    // number of servers.
     let field = if nodes.count == 0 { ROLES_FIELD.to_owned() } else { cloud.field(release, path) };
     Some(Servers { field, label, nodes, effect, description, count })
 }
 
-/// Returns the number of nodes with a label: counted in the cluster or, without a cluster, the nodes that roles in the
-/// spec name.
+/// Returns the number of nodes with a label. This is the number of nodes in the cluster or, without a cluster, the
+/// number of nodes that the roles of the spec list.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });
@@ -193,8 +194,7 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     Some(Nodes { count: names.len(), is_from_spec: true })
 }
 
-/// Whether the values require that no two pods share a node, for the pods whose number `pod.replicas` contains under
-/// `name`.
+/// Whether the values forbid that pods of a component share a node. `name` is the component's key in `pod.replicas`.
 fn is_required(values: &Values, name: &str) -> bool {
     let kinds: Path = ["pod", "affinity", "anti", "type"].into_iter().collect();
     let kinds = get(values, &kinds);

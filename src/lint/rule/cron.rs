@@ -31,8 +31,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
             Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
         })
         .collect();
-    // The schema's finding about a field of a feature replaces the finding of this rule, because its message says what
-    // is valid.
+    // If the schema of a feature reports the same field, drop the finding of this rule, because the schema's message
+    // describes the valid values.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
@@ -57,7 +57,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the message for a value that is not a schedule.
 ///
-/// The function does not check values below `conf`, because these values are settings of configuration files.
+/// The function ignores values below `conf`, because these values are settings in configuration files of services.
 fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = schedule_problem(text)?;

@@ -42,9 +42,9 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     found
 }
 
-/// Warns about images that the objects of `valuesFrom` pin while the OpenStack release moves.
+/// Warns if the OpenStack release changes but the objects of `valuesFrom` pin images.
 ///
-/// The function does not check an object whose content is not known.
+/// The function ignores objects whose content is not known.
 pub(crate) fn pinned_in_values_from(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
@@ -79,8 +79,7 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the keys of `images.tags` whose images do not contain the target release in their name, joined for a
-/// message.
+/// Returns the keys of `images.tags` whose image names do not contain the target release, joined for a message.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));

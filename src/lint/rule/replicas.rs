@@ -10,20 +10,20 @@ use osdpl_values::{Path, Values, get, leaves};
 
 /// An invalid number of pods.
 pub(super) struct Count {
-    /// The prefix of the message: the path and the release, or empty if the field of the finding names the path.
+    /// The beginning of the message: the path and the release. Empty if the field of the finding contains the path.
     prefix: String,
     /// The finding about the invalid number.
     pub finding: Finding,
 }
 
 impl Count {
-    /// Whether `other` can be dropped, because it reports the same value as this finding.
+    /// Whether `other` reports the same value as this finding, so that the caller can drop `other`.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
 }
 
-/// Checks the values below `pod.replicas` where upstream's charts have a number.
+/// Checks the values below `pod.replicas` that are numbers in upstream's charts.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Count> {
     let of_release = |(release, values): (&&str, &&Values)| invalid_counts(cloud, release, values);
     cloud.values.iter().flat_map(of_release).collect()

@@ -19,7 +19,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
         for (location, layer) in own.chain(of_nodes) {
-            // If several charts lack the same key, report it once.
+            // If the same key is unknown in several charts, report the key only once.
             let is_reported =
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {

@@ -11,7 +11,7 @@ use osdpl_core::finding::Finding;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
-/// Returns the findings about values that violate a rule, and about even numbers of servers.
+/// Reports values that violate a rule of `values/rules.yaml`, and even numbers of servers that decide by majority.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let rules = &cloud.catalog.cross_checks.rules;
     let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
@@ -42,8 +42,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // Skip a rule whose condition reads an unset value: the condition can't be evaluated, because the chart's default
-    // is not known here.
+    // Skip a rule if its condition reads a value that is not set. The chart's default of this value is not known here,
+    // so the condition can't be evaluated.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

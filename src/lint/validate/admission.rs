@@ -13,8 +13,7 @@ const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule about values.
 ///
-/// If values violate this rule, an addition to the catalogue may correct these values, even if the spec does not name
-/// the addition.
+/// An addition to the catalogue may correct values that violate this rule, even if the spec does not name the addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -45,9 +44,9 @@ impl ReviewInput<'_> {
     /// The API server has already checked the schema and the CEL rules. The response always allows an object that is
     /// being deleted, or whose spec does not change, because new rules of an operator must not lock existing clouds.
     ///
-    /// If the catalogue may lack additions (not `is_complete`), an error about an existing cloud becomes a warning if a
-    /// missing addition may be its cause. A missing addition may cause every error about values. It may cause an error
-    /// of the catalogue only if the spec contains a name that the catalogue lacks. The response lists these warnings
+    /// If `is_complete` is false, the catalogue may lack additions. Then an error about an existing cloud becomes a
+    /// warning if a missing addition may be the cause. A missing addition may cause any error about values. It may
+    /// cause an error of the catalogue only if the spec contains an unknown name. The response lists these warnings
     /// first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
@@ -176,7 +175,7 @@ mod tests {
         assert_eq!(
             respond_with(&lacking, &json!({}), false)["allowed"],
             false,
-            "an incomplete catalogue does not allow a new object with errors"
+            "a new object with errors is refused even if the catalogue is incomplete"
         );
     }
 

@@ -13,18 +13,19 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
-/// The fields of a spec that select releases. If one of them can't be parsed, no other field can be checked.
+/// The fields of a spec that select releases. If one of these fields can't be parsed, osdpl does not evaluate the spec.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec on which findings about other fields do not depend.
+/// The fields of a spec that do not affect the findings about other fields.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
-/// The required field of a spec, without which no other field can be parsed.
+/// The required field of a spec. If this field is missing, osdpl can't parse the spec.
 const RELEASE: &str = "openstackRelease";
 
 /// A spec without the fields that can't be parsed.
 pub(super) struct ValidFields {
     /// The parsed fields of the spec; the other fields are unset.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether findings about `spec` are reliable: at most fields of [`INDEPENDENT`] could not be parsed.
+    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. Otherwise findings about
+    /// the parsed fields may be wrong.
     pub(super) is_complete: bool,
 }
 
@@ -56,7 +57,7 @@ impl Schemas {
         }
     }
 
-    /// Returns a finding for everything in an object that the API server would refuse: metadata, fields and values.
+    /// Returns a finding for each part of an object that the API server would refuse.
     pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         let schema = self.of(kind);
         let mut found = fields::unknown_fields(schema, object);
@@ -74,8 +75,8 @@ impl Schemas {
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // Drop errors of CEL rules that only follow from a violation of the schema: an error because a rule can't be
-        // evaluated, and an error about a field that another finding reports.
+        // If the object violates the schema, drop the errors of CEL rules that are only a consequence: errors because a
+        // rule can't be evaluated, and errors about a field that another finding reports.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -87,8 +88,8 @@ impl Schemas {
 
     /// Returns the spec of an `OpenStackDeployment` without the fields that can't be parsed.
     ///
-    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema: other
-    /// fields may depend on such a field, and findings about them would be misleading.
+    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema. Other
+    /// fields may depend on such a field, so that findings about other fields would be misleading.
     pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<ValidFields> {
         let mut object = object.clone();
         nulls::remove_nulls(&self.deployment, &mut object);
@@ -148,7 +149,7 @@ fn parse_spec(spec: Value) -> Result<OpenStackDeploymentSpec, serde_json::Error>
     serde_json::from_value(spec)
 }
 
-/// Returns a finding if the spec of an object can't be parsed, although its schema allows it.
+/// Returns a finding if the spec of an object is valid for the schema but can't be parsed.
 pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     let error = match kind {
         Kind::OpenStackDeployment => read_spec(object).err(),
@@ -180,8 +181,7 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the names of the fields that `parse_valid_fields` can parse, and `is_complete` of its result; `None` if
-    /// it has no result.
+    /// Calls `parse_valid_fields`. Returns the names of the parsed fields, and `is_complete`.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();

@@ -1,4 +1,4 @@
-//! Reports fields of a resource that the CRD does not know, because the API server would refuse or drop such fields.
+//! Reports fields of a resource that are unknown in the CRD, because the API server would refuse or drop such fields.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use osdpl_core::finding::Finding;
 /// The fields that every resource has.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Returns a finding for every field that the schema of the whole resource does not know.
+/// Returns a finding for each unknown field of a resource.
 pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
@@ -30,8 +30,7 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Adds a finding for each field in a value that the schema does not know. Skips maps whose fields the schema does not
-/// list.
+/// Adds a finding for each field of a value that is not in the schema. Skips maps for which the schema lists no fields.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -62,9 +61,9 @@ const REFERENCES: [(&str, &str); 4] = [
     ("configMapRef", "ConfigMap"),
 ];
 
-/// Returns the hint for a reference that the user wrote as in a container, `secretKeyRef: {name: …}`.
+/// Returns the hint if the user wrote a reference in the form that containers use, `secretKeyRef: {name: …}`.
 ///
-/// osdpl's references have no such key: `name` is a field of the reference itself.
+/// In references of osdpl, `name` is a field of the reference itself.
 fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
     let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
     let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
@@ -74,10 +73,10 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether the finding `reported` is about a reference that the user wrote as in a container, with the missing field
-/// inside.
+/// Whether the finding `reported` makes the finding `missing` superfluous.
 ///
-/// Then the finding `missing`, about a required field, is superfluous.
+/// `reported` is about a reference in the form that containers use, `secretKeyRef: {name: …}`. `missing` is about a
+/// required field, such as `name`, which the user wrote inside `secretKeyRef`.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

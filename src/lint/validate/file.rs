@@ -14,7 +14,7 @@ const MARKER: &str = "---";
 pub struct Document {
     /// The name of the file in messages.
     pub file: String,
-    /// The number of lines of the file before the document.
+    /// The number of lines in the file before the document begins.
     pub before: u64,
     /// Whether the text looks like an osdpl resource.
     pub is_ours: bool,
@@ -42,12 +42,14 @@ pub struct ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Returns the line of a field in the document, or of its nearest parent that exists.
+    /// Returns the line number of a field in the document. If the document does not contain the field, returns the line
+    /// number of its nearest parent.
     pub(super) fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 
-    /// Returns the line of the value at these keys, or of its nearest parent that exists.
+    /// Returns the line number of the value at these keys. If there is no such value, returns the line number of its
+    /// nearest parent.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.located.nearest(keys).line()
     }
@@ -75,7 +77,8 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Returns an invalid document for text after a marker on its line: kubectl refuses it, and other tools ignore it.
+/// If text follows the marker on its line, returns an invalid document. kubectl refuses such text, and other tools
+/// ignore it.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =

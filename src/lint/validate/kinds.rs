@@ -50,8 +50,8 @@ pub fn is_deployment(object: &Value) -> bool {
 
 /// Returns the objects of a document, each with its field in the document.
 ///
-/// A list, as kubectl prints it, has several objects, with fields such as `items[0]`. Any other document is itself the
-/// object, with an empty field.
+/// A list, as kubectl prints it, contains several objects with fields such as `items[0]`. Any other document is one
+/// object, whose field is empty.
 pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value["items"].as_array() {
@@ -62,7 +62,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// Returns the finding about an object that the user most likely meant as an osdpl resource; `None` for other objects.
+/// Returns the finding about an object that is most likely a misspelled osdpl resource; `None` for other objects.
 pub fn likely_mistake(object: &Value) -> Option<Finding> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {

@@ -66,7 +66,7 @@ fn name(name: &Value) -> Option<Finding> {
         Value::String(name) => format!(
             "{name:?} is not a valid name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
         ),
-        _ => "must be a string; put it in quotes, or choose another, such as cloud".to_owned(),
+        _ => "must be a string; put the name in quotes, or choose another name, such as cloud".to_owned(),
     };
     Some(violation("metadata.name", message))
 }
@@ -78,7 +78,7 @@ fn namespace(namespace: &Value) -> Option<Finding> {
         Value::String(name) => format!(
             "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; use an existing one, such as openstack"
         ),
-        _ => "must be a string; put it in quotes, or use another, such as openstack".to_owned(),
+        _ => "must be a string; put the namespace in quotes, or use another namespace, such as openstack".to_owned(),
     };
     Some(violation("metadata.namespace", message))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// Removes every key with a null that the API server drops or refuses, and returns a finding for each.
+/// Removes each key whose null the API server drops or refuses, and returns a finding about each removed key.
 ///
 /// Nulls in free-form values stay, because helm reads such a null as "remove the chart's default". Nulls in lists stay,
 /// because the schema check reports them.

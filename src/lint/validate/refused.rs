@@ -8,7 +8,8 @@ use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds a finding for each problem of the refused additions, at the line of the file that causes the problem.
+    /// Adds a finding for each problem of the refused additions. The finding names the line of the file with the
+    /// problem.
     pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
@@ -27,8 +28,8 @@ impl Report {
     }
 }
 
-/// Returns the field of the document that contains the ConfigMap named `source`, such as `ConfigMap openstack/edge`;
-/// `None` if the document does not contain the ConfigMap.
+/// Returns the field of the document that contains a ConfigMap; `None` if the document does not contain the ConfigMap.
+/// `source` names the ConfigMap, as in `ConfigMap openstack/edge`.
 ///
 /// The field is empty if the whole document is the ConfigMap.
 fn find_field(document: &Document, source: &str) -> Option<String> {
@@ -55,9 +56,10 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Returns the key of the ConfigMap with which the text of a problem begins, and the line in the value of that key.
+/// Reads a ConfigMap key, and the line number in the value of this key, from the beginning of the text of a problem.
 ///
-/// The text has the form `key "presets.edge.yaml":3:5: …`; the line is missing if the problem concerns the whole value.
+/// The text has the form `key "presets.edge.yaml":3:5: …`. It has no line number if the problem concerns the whole
+/// value.
 fn key(problem: &str) -> Option<(String, Option<u64>)> {
     let (key, rest) = problem.strip_prefix("key \"")?.split_once('"')?;
     let line = rest.strip_prefix(':').and_then(|rest| rest.split(':').next()?.parse().ok());
@@ -72,8 +74,7 @@ fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };
     let own = parsed.line(&format!("{parent}{dot}{field}"));
-    // A block of text (`key: |`) begins on the line below its key, so that the first line of the text is the key's line
-    // plus 1.
+    // A block of text (`key: |`) begins on the line after its key. So line 1 of the text is the line of the key plus 1.
     let key_line = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
     let is_block = key_line.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
     own + line_in_text.filter(|_| is_block).unwrap_or_default() + document.before

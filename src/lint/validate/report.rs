@@ -43,7 +43,8 @@ pub struct Summary {
     pub warnings: usize,
 }
 
-/// Validates all documents, as if all were applied to one cluster: resources can reference objects of other documents.
+/// Validates all documents as if they were applied to the same cluster, so that resources can reference objects of
+/// other documents.
 pub fn report(
     documents: &[Document],
     catalog: &Catalog,
@@ -92,8 +93,10 @@ fn referenced_names(input: &ReviewInput) -> BTreeSet<String> {
     names
 }
 
-/// Returns the finding for a document that is not YAML. In a folder it is only a warning, because a folder may contain
-/// templates.
+/// Returns the finding for a document that is not YAML.
+///
+/// If the document is from a folder and does not look like an osdpl resource, the finding is only a warning, because the
+/// folder may contain templates.
 fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
     let problem = &error.message;
     if document.is_ours || document.is_named {
@@ -128,8 +131,8 @@ impl Report {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // The report already contains an error about invalid YAML if the user named the file as an argument, or if the
-        // document looks like an osdpl resource.
+        // For some documents, the report already contains an error about invalid YAML: if the user named the file as an
+        // argument, or if the document looks like an osdpl resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
@@ -164,7 +167,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     };
     // osdpl validates Secrets and ConfigMaps only together with a resource that references them.
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
-    let resource = if are_sources { "the resource in addition to this one" } else { "your resource" };
+    let resource = if are_sources { "the resource that references these objects, too" } else { "your resource" };
     format!(
         "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {content}; name the file or the folder \
          that contains {resource}"
@@ -258,8 +261,7 @@ impl Location<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let found: Vec<Finding> =
             kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
-        // An object that an osdpl resource references needs no note, because osdpl checks the object together with the
-        // resource.
+        // An object that an osdpl resource references needs no note, because osdpl checks the object with the resource.
         let is_used =
             kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if found.is_empty() && !is_used {

@@ -29,11 +29,11 @@ pub struct ReviewInput<'a> {
 }
 
 impl ReviewInput<'_> {
-    /// Validates one object offline, only from its content and the manifests.
+    /// Validates one object offline. The function uses only the object and the manifests.
     ///
-    /// For a cloud whose spec can be parsed, returns the evaluation, too. An invalid field prevents the evaluation,
-    /// unless findings about other fields do not depend on it. Without the evaluation, osdpl checks only the names in
-    /// the spec.
+    /// If the object is a cloud, also returns the evaluation of its spec. An invalid field prevents the evaluation if
+    /// findings about other fields depend on the field. Without the evaluation, osdpl checks only the names in the
+    /// spec.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -51,8 +51,8 @@ impl ReviewInput<'_> {
             (None, None) => Vec::new(),
         };
         for finding in findings {
-            // An error from the catalogue replaces the schema's error about the same field, because its message is more
-            // helpful. A warning replaces nothing.
+            // If the catalogue and the schema report an error about the same field, keep only the catalogue's error,
+            // because its message is more helpful. A warning replaces nothing.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
@@ -102,7 +102,8 @@ impl ReviewInput<'_> {
 
 /// Whether a finding is the error of the CEL rule about the format of `spec.openstackRelease`.
 ///
-/// The catalogue's error about this field replaces such a finding, because it lists the available OpenStack releases.
+/// If the catalogue reports an error about this field, osdpl drops this finding, because the catalogue's error lists
+/// the available OpenStack releases.
 fn is_release(finding: &Finding) -> bool {
     finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }

@@ -19,7 +19,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // The finding about the wrong format of a string is enough: do not also report its length.
+        // If a string has the wrong format, do not also report its length.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };

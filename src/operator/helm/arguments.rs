@@ -1,4 +1,4 @@
-//! Makes the command lines of `helm upgrade --install` and `helm uninstall`.
+//! Makes helm's arguments for `helm upgrade --install` and `helm uninstall`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -59,7 +59,7 @@ pub struct Upgrade {
     pub chart: PathBuf,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
-    /// The timeout of each *single* hook. helm has no limit for the whole run.
+    /// The timeout of each *single* hook. helm does not limit the time of the whole run.
     pub hook_timeout: Duration,
     /// The way in which helm applies the objects of the release.
     pub apply: ApplyMode,
@@ -72,7 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of how the release's `DaemonSets` are split by node, for [`SPLIT_LABEL`]; `None` if none is split.
+    /// The digest of how values for some nodes split the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if no
+    /// `DaemonSet` is split.
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
@@ -112,12 +113,12 @@ impl fmt::Debug for Upgrade {
 pub struct Uninstall {
     /// The timeout of each single hook.
     pub timeout: Duration,
-    /// Whether helm runs pre-delete and post-delete hooks. `false` helps if a hook can never finish, because its
-    /// database is deleted or the namespace is terminating.
+    /// Whether helm runs pre-delete and post-delete hooks. Set this to `false` if a hook can never finish, for example
+    /// because its database is deleted or the namespace is terminating.
     pub hooks: bool,
 }
 
-/// Returns the flags of an upgrade that are the same for all releases. These flags are part of the input digest of each
+/// Returns the flags that upgrades of all releases have in common. These flags are part of the input digest of each
 /// release.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];

@@ -18,9 +18,9 @@ use super::tail::Tail;
 use super::{Failure, ReleaseKey};
 use osdpl_core::release::{Attempt, Verb};
 
-/// How long the operator waits for the end of stderr after the process ended.
+/// How long the operator waits for the end of stderr after the helm process has ended.
 ///
-/// A grandchild that inherited stderr and keeps it open must not block the operator.
+/// A child of the helm process may have inherited stderr and keep it open. Such a child must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
 
 /// Why the operator stops a helm process.
@@ -57,7 +57,8 @@ pub enum Exit {
     Stopped {
         /// Why the operator stopped helm.
         why: StopReason,
-        /// Whether SIGKILL ended helm, because helm did not end on SIGTERM. Such a helm leaves a pending record.
+        /// Whether the operator needed SIGKILL, because helm did not end on SIGTERM. In this case helm leaves a pending
+        /// record.
         killed: bool,
     },
     /// helm could not be started.
@@ -148,8 +149,8 @@ fn not_started(error: &io::Error) -> Tail {
 
 /// Writes the input to helm's stdin.
 ///
-/// The function ignores a failed write: if helm ends before it has read the whole input, helm's exit code and stderr
-/// tell why.
+/// The function ignores a failed write. A write fails if helm ends before it has read the whole input; then helm's exit
+/// code and stderr give the reason.
 async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);

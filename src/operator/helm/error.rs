@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use super::Version;
 
-/// Why osdpl cannot use the helm program, or cannot start a process.
+/// The reason why osdpl cannot use the helm program or cannot start a process.
 ///
-/// Each message includes its cause, so no error has a source, which would repeat the cause.
+/// Each message includes its cause. So no error has a source: the source would repeat the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system cannot start the program.
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The program is a helm version with an unsupported command line.
     #[error(
-        "{path:?} is helm {version}; the operator needs helm {oldest} or newer within 3, or any helm 4: install one and name it with --helm"
+        "{path:?} is helm {version}; the operator needs helm 4, or helm 3 from version {oldest} on: install one of them and name it with --helm"
     )]
     WrongVersion {
         /// The path of the program.
@@ -83,7 +83,7 @@ pub enum Error {
         parent: u32,
     },
     /// osdpl cannot read a file about a process in `/proc`.
-    #[error("cannot read {path:?}: {why}; the operator derives its identity from it, so /proc must be mounted")]
+    #[error("cannot read {path:?}: {why}; the operator derives its identity from this file, so /proc must be mounted")]
     Proc {
         /// The path of the file that osdpl cannot read, below `/proc`.
         path: PathBuf,

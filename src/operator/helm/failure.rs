@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
-//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are from the messages of helm 3.22.0 and
-//! 4.3.1 with Kubernetes 1.36, after each failure was provoked. Where helm's release record is more precise than the
-//! message, osdpl uses the record.
+//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are from the messages that helm 3.22.0
+//! and 4.3.1 write when these failures are provoked with Kubernetes 1.36. If helm's release record describes a failure
+//! more precisely, osdpl uses the record.
 
 use std::fmt;
 
@@ -15,7 +15,8 @@ pub(crate) use words::condense;
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// The object's kind, as the message spells it: helm writes `Secret`, the API server `secrets`.
+    /// The object's kind, as in the message. helm writes kinds such as `Secret`; the API server writes plural names
+    /// such as `secrets`.
     pub kind: String,
     /// The name of the object.
     pub name: String,
@@ -39,13 +40,13 @@ pub enum Failure {
     ReleaseNotFound,
     /// helm refuses to take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// The chart changes immutable fields of these objects, mostly of Jobs that are no hooks. Someone must delete these
-    /// objects before the next upgrade.
+    /// The chart changes immutable fields of these objects, mostly of Jobs that are not hooks. Someone must delete
+    /// these objects before the next upgrade.
     Immutable(Vec<Subject>),
     /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
-    /// An object that helm creates exists already: for example, an earlier install left a Secret with keys, and helm
-    /// applies client-side.
+    /// An object that helm wants to create exists already. For example, an earlier install left a Secret, and helm
+    /// applies objects client-side.
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
@@ -55,8 +56,8 @@ pub enum Failure {
     NamespaceMissing,
     /// The namespace of the release is being deleted, so the API server creates no objects in it.
     NamespaceTerminating,
-    /// A hook, or the deletion of an object, exceeded the timeout. The message of helm 3 does not name the hook, but
-    /// the release record does.
+    /// A hook or the deletion of an object exceeded the timeout. The message of helm 3 does not name the hook, but the
+    /// release record does.
     TimedOut(Option<Subject>),
     /// A hook has failed, and Kubernetes does not retry it.
     HookFailed(Option<Subject>),
@@ -77,7 +78,8 @@ pub enum Failure {
 /// The phrases that identify a class of failure, and the function that makes the failure from helm's message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// The rules for classifying a message: the first rule with a phrase that the message contains determines the failure.
+/// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
+/// of its phrases.
 ///
 /// The order matters: helm's message may quote an object that contains the phrase of a later rule.
 const RULES: [Rule; 18] = [
@@ -105,7 +107,7 @@ const RULES: [Rule; 18] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for the change of an immutable field of a Job or selector, of a StatefulSet, and of a
+/// The API server's phrases for a changed immutable field: of a Job or selector, of a StatefulSet, and of a volume
 /// claim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
@@ -159,8 +161,8 @@ fn missing_chart(text: &str) -> bool {
     text.contains("path \"") && text.contains("\" not found")
 }
 
-/// Returns the objects whose immutable fields helm's message is about. helm joins the errors of several objects by ` &&
-/// `.
+/// Returns the objects with changed immutable fields that helm's message names. If there are several objects, helm
+/// joins their errors by ` && `.
 fn immutable(text: &str) -> Vec<Subject> {
     let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()

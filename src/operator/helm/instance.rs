@@ -1,7 +1,8 @@
 //! Identifies this operator process, and checks whether the operator process that left a pending record is alive.
 //!
-//! osdpl unlocks a pending record only if no helm process may still work on the release. The identity identifies a
-//! process and not a pod, because a container may restart in its pod: its previous process then left records, too.
+//! osdpl unlocks a pending record only if no helm process may still work on the release. The identity is the identity
+//! of a process and not of a pod. If a container restarts in its pod, the previous process in the same pod may have
+//! left pending records.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ const TOKEN_MAX: usize = 32;
 
 /// The identity of an operator process, which is part of each attempt label.
 ///
-/// `p<pod token>.<nonce>` in a pod, `h<host and boot>.<pid>.<start time>` elsewhere; at most 40 characters.
+/// The text is `p<pod token>.<nonce>` in a pod and `h<host and boot>.<pid>.<start time>` elsewhere. It has at most 40
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
@@ -42,8 +44,8 @@ pub enum InstanceState {
     Unknown,
 }
 
-/// Returns a pod's uid in the form that [`Instance`] and [`InstanceState::Pod`] contain, so that the forms can be
-/// compared.
+/// Shortens a pod's uid to the form that [`Instance`] and [`InstanceState::Pod`] contain, so that callers can compare
+/// uids.
 pub(crate) fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -74,7 +76,7 @@ impl Instance {
         }))
     }
 
-    /// Returns the identity as text, in the form that attempts contain.
+    /// Returns the identity as text. Attempts contain the same text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,8 +95,8 @@ impl Instance {
         if other == self.0 {
             return InstanceState::Own;
         }
-        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM and still writes
-        // its record.
+        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM, and then still
+        // writes its record.
         if process::has_child_of(proc, other) {
             return InstanceState::Alive;
         }
@@ -130,7 +132,7 @@ fn local_liveness(host: &str, rest: &str, proc: &Path) -> InstanceState {
     }
     match process::started(proc, pid) {
         Ok(Some(current)) if current.to_string() == started => InstanceState::Alive,
-        // The process has ended: no process has its id, or a newer process has got the same id.
+        // The process has ended: either no process has this id, or the id belongs to a newer process.
         Ok(_) => InstanceState::Dead,
         Err(_) => InstanceState::Unknown,
     }

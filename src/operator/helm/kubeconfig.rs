@@ -1,8 +1,8 @@
 //! Provides the kubeconfig for helm.
 //!
 //! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubelet replaces
-//! the token about every hour, and a copied token would expire. So the kubeconfig names the token's *file*, which
-//! helm's Kubernetes client reads again when needed.
+//! the token about every hour, so a copy of the token would expire. So the kubeconfig contains the path of the token's
+//! *file*, which helm's Kubernetes client reads again when needed.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -31,7 +31,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the process environment. `given`, the path in a flag, takes precedence over `KUBECONFIG`.
+    /// Reads the settings from the process environment. `given` is the path from a flag and takes precedence over
+    /// `KUBECONFIG`.
     pub fn from_environment(given: Option<PathBuf>) -> Self {
         let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -44,10 +45,10 @@ impl Environment {
     }
 }
 
-/// Returns the kubeconfig for helm.
+/// Returns the path of the kubeconfig for helm.
 ///
-/// This is the kubeconfig that the user named. If the user named none, it is a file that this function writes to
-/// `folder` for the pod's service account in `mount`; outside of a pod, it is the user's `.kube/config`.
+/// If the user named a kubeconfig, helm gets that one. Otherwise, in a pod, this function writes a kubeconfig to
+/// `folder` for the service account in `mount`. Outside of a pod, helm gets the user's `.kube/config`.
 ///
 /// # Errors
 /// If there is no kubeconfig, or the kubeconfig for the service account cannot be written.
@@ -91,8 +92,8 @@ pub(crate) fn write_for_service_account(host: &str, port: &str, mount: &Path, fo
     Ok(path)
 }
 
-/// Writes a file that only this user can read. Writes to a temporary file and renames it, so that a helm process that
-/// starts meanwhile never reads a partial file.
+/// Writes a file that only this user can read. The function writes a temporary file and renames it, so that no helm
+/// process reads a partial file.
 fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension("new");
     if let Some(folder) = path.parent() {

@@ -1,7 +1,7 @@
 //! Finds the helm program, checks its version, and sets its environment.
 //!
-//! helm receives only the environment variables that this module lists. A stray `HELM_NAMESPACE` or
-//! `HELM_KUBEAPISERVER` would install a release elsewhere.
+//! helm receives only the environment variables that this module lists. Otherwise helm would install a release
+//! elsewhere if the operator's environment contained, for example, `HELM_NAMESPACE` or `HELM_KUBEAPISERVER`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -27,7 +27,7 @@ const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 /// The environment variable that makes helm store its records in Secrets, which the operator watches.
 pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
-/// The operator's environment variables that helm also gets: they contain the locations of programs, proxies and
+/// The environment variables that helm inherits from the operator. They contain the locations of programs, proxies and
 /// trusted certificates.
 const PASSED_ON: [&str; 12] = [
     "PATH",
@@ -46,8 +46,9 @@ const PASSED_ON: [&str; 12] = [
 
 /// The environment variables that make helm's Go runtime collect garbage less often, up to a memory limit.
 ///
-/// They save 15 % of helm's processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1), for a peak of 120
-/// MB instead of 80 MB. Up to twelve helm processes share few cores, so time is scarcer than memory.
+/// They save 15 % of helm's processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1). In return, the
+/// peak memory grows from 80 MB to 120 MB. Up to twelve helm processes share a few cores, so processor time is scarcer
+/// than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
 
 /// The major and minor version of a helm program. Patch levels never changed the command line.
@@ -87,8 +88,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds the helm program at `path`, or as `helm` on `PATH`, and checks that its version is 3.17 or newer within 3,
-    /// or any 4.x.
+    /// Finds the helm program, and checks its version: helm 3 from version 3.17 on, or helm 4.
+    ///
+    /// If `path` is `None`, the function looks for `helm` on `PATH`.
     ///
     /// `home` is a writable folder of the operator, in which each slot has its own folders for helm's files
     /// (`HELM_*_HOME`).

@@ -1,4 +1,4 @@
-//! Downloads charts from repositories with `helm pull`, so that the operator needs no own client of repositories.
+//! Downloads charts from repositories with `helm pull`, so that the operator needs no client for repositories.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use super::ChartReference;
 use crate::charts::Pull;
 use crate::charts::pull::{PullFailure, Request};
 
-/// The timeout of one pull, sufficient for the index of a large repository and an archive over a slow line.
+/// The timeout of one pull. It is long enough for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
 /// The maximum number of characters of helm's error message that osdpl keeps.
@@ -115,8 +115,8 @@ async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
 
 /// Classifies helm's error message.
 ///
-/// The phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's `syscall.Errno`). Any other
-/// error counts as a network error, after which the store retries.
+/// The phrases are from the messages of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
+/// `syscall.Errno`). Any other error counts as a network error, so that the chart store tries again.
 fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");

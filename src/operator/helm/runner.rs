@@ -1,8 +1,8 @@
 //! The Runner starts helm processes: at most one per release, and a limited number at a time.
 //!
 //! The Runner has no queue: if no slot is free, it refuses a job. When a process ends, the Runner notifies the watchers
-//! of [`Runner::changes`], which triggers a pass. The plan of that pass starts the jobs that are the most urgent
-//! *then*. A queue would start helm with outdated values.
+//! of [`Runner::changes`], which triggers a pass. The plan of that pass decides which jobs are the most urgent *then*.
+//! Jobs in a queue would have outdated values.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -90,8 +90,8 @@ impl Runner {
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
-        // Serialise the values before taking the lock: serialising a large value tree would block other callers for a
-        // while.
+        // Serialise the values before taking the lock, because serialising a large value tree takes long and would
+        // block other callers.
         let (input, inputs) = match &job.operation {
             Operation::Upgrade(upgrade) => (Some(document(&upgrade.values)?), Some(upgrade.inputs.clone())),
             Operation::Uninstall(_) => (None, None),
@@ -176,7 +176,7 @@ impl Runner {
         for release in running {
             self.stop(&release, StopReason::Shutdown);
         }
-        // Waiting cannot fail: it would fail only if the sender was dropped, which is part of `self`.
+        // The wait cannot fail: it fails only if the sender is dropped, and `self` owns the sender.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
     }
 }
@@ -187,8 +187,7 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// The parts that the Runner adds to a job when it starts: its slot, its attempt, its start time and the input for
-/// stdin.
+/// The slot, the attempt, the start time and the input that the Runner assigns to a job when it starts the job.
 struct StartedJob {
     slot: usize,
     attempt: Attempt,
@@ -221,7 +220,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // Free the value tree while helm runs. helm gets the values from the serialised input.
+        // Free the value tree while helm runs, because helm gets the values as the serialised input.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);

@@ -1,8 +1,8 @@
 //! Starts helm processes from a thread of their own, which lives as long as the Runner.
 //!
 //! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). For the kernel, the
-//! parent is the *thread* that forked the process. The worker threads of the async runtime come and go: if helm was
-//! forked by a worker thread, the end of that thread would end helm.
+//! parent is the *thread* that forked the process. The async runtime may end a worker thread at any time. If a worker
+//! thread had forked helm, the end of the thread would end helm.
 
 use std::io;
 use std::sync::mpsc;
@@ -21,15 +21,16 @@ struct Request {
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. The current tokio runtime waits for the end of the processes that the thread starts.
+    /// Starts the thread. The caller must run in a tokio runtime, which waits for the end of the processes that the
+    /// thread starts.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Ignore an error: sending fails only if the runtime has ended. Then this thread ends, too, and the
-                // helm process with it.
+                // Ignore an error. Sending fails only if the runtime has ended. In this case this thread ends, too, and
+                // its end ends the helm process.
                 drop(reply.send(command.spawn()));
             }
         })?;

@@ -1,19 +1,19 @@
 //! Keeps the beginning and the end of a process's stderr.
 //!
-//! The end contains the reason of a failure. The name of the object may be at the beginning: helm puts it at the start
-//! of a line that may be many kilobytes long.
+//! The end contains the reason of a failure. The beginning may contain the name of the object, because helm writes the
+//! name at the start of a line that may have many kilobytes.
 
 use std::collections::VecDeque;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The number of bytes that osdpl keeps of the beginning of stderr.
+/// The number of bytes that osdpl keeps from the beginning of stderr.
 const BEGINNING: usize = 4 * 1024;
 
-/// The number of bytes that osdpl keeps of the end of stderr.
+/// The number of bytes that osdpl keeps from the end of stderr.
 ///
-/// An error about two refused Jobs fits into this number: it contains the Jobs' pod templates, which helm 3 joins into
-/// one line.
+/// This is enough for an error about two refused Jobs. Such an error is long, because helm 3 writes the pod templates
+/// of both Jobs on one line.
 const END: usize = 60 * 1024;
 
 /// The text that replaces the dropped middle of stderr.
@@ -39,7 +39,8 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets. Where bytes were dropped, also removes the rest of a secret that was cut.
+    /// Returns the kept text without secrets. If the middle of stderr was dropped, also removes the rest of a secret at
+    /// the cut.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

@@ -69,7 +69,8 @@ impl Template<'_> {
         let stdin = child.stdin.take();
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // Ignore a failed write: if helm ends before it has read all values, helm's error message tells why.
+                // Ignore a failed write. A write fails if helm ends before it has read all values; then helm's error
+                // message gives the reason.
                 drop(stdin.write_all(&input).await);
                 drop(stdin.shutdown().await);
             }

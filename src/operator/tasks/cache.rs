@@ -26,8 +26,8 @@ impl<V> Default for WatchCache<V> {
 }
 
 impl<V: PartialEq> WatchCache<V> {
-    /// Updates the cache with an update of the watch. Returns whether a value changed, the first list became complete,
-    /// or an attempt to list failed for the first time.
+    /// Applies an update of the watch to the cache. Returns whether a value changed, the first list became complete, or
+    /// an attempt to list failed for the first time.
     ///
     /// `read` returns the value to cache for an object, or `None` for an object that the cache ignores.
     pub(super) fn apply<O: Resource>(

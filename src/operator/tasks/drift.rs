@@ -1,12 +1,12 @@
 //! Watches the objects of releases for changes that others made since helm's last operation.
 //!
-//! The task watches the metadata of each kind that a manifest contains, limited to objects with helm's label. The task
-//! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
+//! The task watches the metadata of all kinds that manifests contain, but only of objects with helm's label. It keeps a
+//! [`osdpl_core::drift::WriterTrace`] of each object.
 //!
-//! The watch on an object may report helm's change before the watch on helm's records reports the operation. So the
-//! task reads an object that looks changed from the API server, and then checks whether helm has worked on the release
-//! meanwhile. If helm has, the task reports nothing about the object until the watch on records has shown the
-//! operation.
+//! The watch on an object may report helm's change before the watch on helm's records reports the operation. So if an
+//! object looks changed, the task first reads the object from the API server, and then checks whether helm has worked
+//! on the release meanwhile. If helm has worked on the release, the task does not report the object until the watch on
+//! records has reported the operation.
 
 mod check;
 mod head;
@@ -49,7 +49,7 @@ const FETCHES: usize = 4;
 /// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// The parts that the drift task starts with: the client, the settings, and the releases to watch.
+/// The client, the settings and the selected releases with which the drift task starts.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,
@@ -74,10 +74,10 @@ impl Shared {
     }
 }
 
-/// Starts the drift task; returns the receiver of the drift that it finds.
+/// Starts the drift task; returns a receiver of the drift.
 ///
-/// The receiver's value is `None` until every watch has completed its first list, or failed, and the first checks have
-/// ended.
+/// The receiver's value is `None` until the first checks have ended. The checks start when every watch has completed
+/// its first list or has failed.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     task: DriftTask,
@@ -116,8 +116,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // Publish nothing while reads are running: an incomplete result would report drift as resolved and
-                    // then as present again.
+                    // Publish nothing while reads are running. An incomplete result could report drift as resolved, and
+                    // the next result would report the same drift again.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

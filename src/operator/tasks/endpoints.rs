@@ -48,7 +48,7 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 /// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The APIs that the last pass has requested to probe, by release.
+/// The APIs to probe, by release. Each pass sets them.
 pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 
 /// The results of the latest probes, by release.
@@ -97,7 +97,8 @@ async fn run(
     }
 }
 
-/// Probes one API. If Keystone's service catalogue is needed and the API is Keystone's, also requests a token.
+/// Probes one API. If `catalogue` is set and the API is Keystone, also requests a token, because the response contains
+/// Keystone's service catalogue.
 async fn probe(http: Arc<Http>, DueProbe { key, target, catalogue }: DueProbe) -> FinishedProbe {
     let (result, types) = match http.get(&target.url).await {
         None => (ProbeResult::Unreachable, None),

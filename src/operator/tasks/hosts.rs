@@ -1,12 +1,12 @@
-//! Asks Nova which of its hosts are new and which have lost their node, and deletes hosts on behalf of `apply`.
+//! Queries Nova for new hosts and for hosts without a node, and deletes hosts for `apply`.
 //!
 //! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
 //! match the nodes yet.
 //!
-//! A query only reads. The task deletes hosts after `apply` has executed the action that names their nodes
-//! ([`crate::tasks::Tasks::forget_hosts`]), because the deletion takes several requests to Nova and Neutron and many
-//! attempts: Nova reports a host as up for a minute after its node was removed.
+//! `apply` does not delete hosts itself: it only names the removed nodes ([`crate::tasks::Tasks::forget_hosts`]), and
+//! the task then deletes their hosts. A deletion takes several requests to Nova and Neutron, and many attempts, because
+//! Nova reports a host as up for a minute after its node was removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,12 +122,12 @@ async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Host
 async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {
-        return Err(format!("{host} is still up in nova; nova marks a host as down a minute after its last report"));
+        return Err(format!("{host} is still up in Nova; Nova marks a host as down a minute after its last report"));
     }
     let instances = client.servers(access, host).await.map_err(|error| error.to_string())?;
     if !instances.is_empty() {
         let names = format_names(instances.iter().map(|server| server.name.as_str()), instances.len());
-        return Err(format!("nova has instances on {host}: {names}; evacuate or delete them"));
+        return Err(format!("Nova has instances on {host}: {names}; evacuate or delete them"));
     }
     client.delete_host(access, host, &service.id).await.map_err(|error| error.to_string())
 }

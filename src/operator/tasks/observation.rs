@@ -11,12 +11,12 @@ use osdpl_core::observed::{
 };
 use osdpl_core::openstack::HostObservation;
 
-/// The results of all tasks at one time. Copies are cheap, because they share the results.
+/// The results of all tasks at one point in time. Copies are cheap, because they share the results.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
-    /// Changes that others made to the objects of releases that are watched for drift and whose newest revision is
+    /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The results of the probes of the APIs to which a connection is possible, by release.

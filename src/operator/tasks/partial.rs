@@ -23,8 +23,8 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// The prefixes of the annotations that the parser keeps: the release that owns an object, as helm records it, the mark
-/// of the default StorageClass, and the operator's own annotation on nodes.
+/// The prefixes of the annotations that the parser keeps: helm's annotations with the release of an object, the
+/// annotation that marks the default StorageClass, and the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A Kubernetes kind, and the fields that the operator reads.

@@ -13,8 +13,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may send no event for long, so that only the absence of failures shows the recovery. The
-/// time is longer than any pause between two attempts of a watch.
+/// A watch that has recovered may send no event for a long time. So a problem counts as solved if it has not
+/// recurred during this time, which is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
 /// How often the problems task removes expired problems, while there are any problems.
@@ -35,8 +35,8 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the list contains this problem at once, without [`GRACE`], because the problem is a single event that
-    /// need not recur.
+    /// Whether the problem is a single event, which may never recur. The list contains such a problem at once, and
+    /// other problems only after [`GRACE`].
     at_once: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Observes helm's release records.
 //!
-//! The task watches the metadata of the records of all releases. It fetches the body of a record only if this operator
-//! manages or managed the release: at each step of an operation (helm rewrites its record at each hook), and once after
-//! its end.
+//! The task watches the metadata of the records of all releases. It fetches the bodies of records only for releases
+//! that this operator manages or has managed. During an operation, helm changes the record at each hook, and the task
+//! fetches the body after each change.
 
 mod bodies;
 mod body;
@@ -38,8 +38,8 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// megabytes.
 const FETCHES: usize = 2;
 
-/// How often the task repeats checks that no watch triggers: whether another operator process is still alive, and reads
-/// of bodies that have failed.
+/// The period after which the task repeats work that no watch triggers: it checks whether another operator process is
+/// still alive, and retries failed reads of bodies.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The metadata of the watched records, and the notification that the metadata changed.
@@ -56,8 +56,9 @@ impl Shared {
     }
 }
 
-/// Starts the watches on records and the releases task; returns the receiver of the releases' state, which is `None`
-/// until the task has listed all records and read their bodies.
+/// Starts the watches on records and the releases task; returns a receiver of the releases' state.
+///
+/// The state is `None` until the task has listed all records and read their bodies.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -162,7 +163,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the record's body. Leaves out its running hook if the operation has ended since the task read the body.
+/// Returns the body of a record. If the operation has ended since the task read the body, leaves out the running hook.
 fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
     let running = is_locked(meta);
     RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }

@@ -22,7 +22,7 @@ use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 /// How long the task collects changes of watched objects before it processes them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The components whose `DaemonSets` the last pass has requested to watch.
+/// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
 /// The pods and template revisions of each watched component, after both were listed.
@@ -34,8 +34,8 @@ struct Revision {
     /// The uid of the `DaemonSet` that owns the revision.
     set: String,
     hash: String,
-    /// The number that Kubernetes gives the revision. A newer revision has a higher number. If someone restores an old
-    /// template, its revision gets a new number.
+    /// The number of the revision. Kubernetes gives each new revision a higher number, even if someone restores an old
+    /// template.
     number: i64,
 }
 
@@ -84,8 +84,8 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // A watch ends only by a panic. Then end this task as well: its spawner restarts the task, which lists all
-        // objects again.
+        // A watch ends only if it panics. In this case end the task, too: its spawner restarts the task, which lists
+        // all objects again.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }

@@ -46,7 +46,7 @@ impl Scope {
     }
 }
 
-/// What a watch reports to its consumer: an event, or a failure.
+/// The message of a watch to its consumer: an event, or a failure.
 pub(super) enum Update<O> {
     /// The API server has sent an event: a change of an object, or a part of a list.
     Event(watcher::Event<O>),

@@ -105,8 +105,8 @@ impl Certificate {
     /// Replaces the certificate if its files have changed.
     ///
     /// The webhook calls this for each connection. The function compares the contents of the files, because the times
-    /// of files in a mounted Secret may not change. If the files are invalid, for example because only one of the two
-    /// is written yet, the listener keeps the old certificate.
+    /// of files in a mounted Secret may not change. The listener keeps the old certificate while the new files are
+    /// invalid, for example because only one of them is written yet.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);

@@ -35,7 +35,11 @@ fn checks_additions_with_their_location() {
     for expected in &expected {
         assert!(found.iter().any(|warning| warning.starts_with(expected)), "{expected}: {found:#?}");
     }
-    assert_eq!(found.len(), expected.len(), "repeated values of additions are not reported: {found:#?}");
+    assert_eq!(
+        found.len(),
+        expected.len(),
+        "expected one warning for each mistake, and none about repeated values: {found:#?}"
+    );
     let over = warnings_for(json!({"values": {"manifests": {"job": true}}}));
     assert!(
         !over.iter().any(|warning| warning.contains("manifests.job")),

@@ -12,16 +12,16 @@ fn reports_common_values_without_effect() {
     let of_all = |values: Value| warnings_with(json!({"common": {"values": values}}), &keys);
     let same = |path: &str| {
         format!(
-            "no-effect spec.common.values.{path}: changes nothing: the chart has the same default; remove it, so that later versions of the chart can change it"
+            "no-effect spec.common.values.{path}: changes nothing: the chart has the same default; remove the value, so that later versions of the chart can change the default"
         )
     };
     assert_eq!(
         of_all(json!({"pod": {"history": 3}})),
         [same("pod.history")],
-        "the release store, whose chart lacks the key, causes no warning"
+        "the chart of the release `store` does not have the key, so there is no warning about it"
     );
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
-    let empty = "changes nothing: helm merges maps, so that an empty one keeps the chart's values; remove it, or remove keys with `unset`";
+    let empty = "changes nothing: helm merges maps, so that an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`";
     assert_eq!(
         warnings_with(
             json!({"services": {"front": {"releases": {"front": {"values": {"pod": {"replicas": {}}}}}}}}),

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Returns the warnings about a spec with these entries of `spec.nodes.overrides`, and these values of the release.
+/// Returns the warnings about a spec in which `entries` are the entries of `spec.nodes.overrides`, and `own` are the
+/// values of the release.
 fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
     let daemons = "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n    components: {front/agent: \
                    DaemonSet}\n    daemonsets: {agent: {component: front/agent, form: conf}}\n    values: {conf: {region: '${spec.region}'}}\n";
@@ -34,7 +35,7 @@ fn checks_node_values_against_common_values() {
                 at(0)
             ),
             format!(
-                "no-effect {}.conf.colour: changes nothing: spec.services.front.releases.front.values sets the same value; remove it",
+                "no-effect {}.conf.colour: changes nothing: spec.services.front.releases.front.values sets the same value; remove this value",
                 at(0)
             ),
             format!(

@@ -18,8 +18,8 @@ const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
 /// The start and the end of a validity period, each `None` if it is not known.
 pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 
-/// The PEM certificates in one entry of a Secret: a server's certificate followed by its intermediate certificates, or
-/// CAs.
+/// The PEM certificates in one entry of a Secret. The entry contains either a server's certificate followed by its
+/// intermediate certificates, or CA certificates.
 pub(super) struct Chain {
     /// The key of the entry in the Secret.
     pub name: String,
@@ -68,7 +68,7 @@ impl Chain {
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
-            // rustls accepts no wildcard here. Instead of `*.example.org`, check one name that the wildcard matches.
+            // rustls does not accept a wildcard here. For `*.example.org`, check a name that the wildcard matches.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };
@@ -83,10 +83,11 @@ impl Chain {
         })
     }
 
-    /// Returns why a client that trusts these CAs does not trust the first certificate, apart from expiry.
+    /// Returns the reason why a client that trusts these CAs does not trust the first certificate. The function does
+    /// not check the expiry.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
-        // If the list of trusted CAs contains the certificate itself, clients trust it without a signature of a CA.
+        // If the certificate itself is one of the trusted CAs, clients trust it even if no CA has signed it.
         if authorities.all.contains(&self.all[0]) {
             return None;
         }
@@ -104,7 +105,7 @@ impl Chain {
                 authorities.name, self.name, self.name
             )),
             InvalidPurpose | InvalidPurposeContext { .. } => Some(format!(
-                "{} is not for servers, by its extended key usage: clients refuse it; issue one with serverAuth",
+                "{} can't be used by servers, because its extended key usage lacks serverAuth: clients refuse it; issue a certificate with serverAuth",
                 self.name
             )),
             _ => None,
@@ -116,7 +117,7 @@ impl Chain {
         self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
 
-    /// Returns the period in which the first certificate is valid, and all intermediate certificates that it needs.
+    /// Returns the period in which the first certificate and the intermediate certificates that it needs are all valid.
     pub fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
@@ -126,7 +127,7 @@ impl Chain {
 
     /// Whether clients stop trusting the first certificate if the intermediate certificate at `index` is removed.
     ///
-    /// If the trusted CAs are not known, the function counts the other intermediate certificates as trusted CAs.
+    /// If the trusted CAs are not known, the function treats the other intermediate certificates as trusted CAs.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -169,8 +170,8 @@ fn verify(
 
 /// Returns the validity period of a certificate.
 ///
-/// The bounds come from rustls' errors: at the earliest possible second, the error "not valid yet" contains the start;
-/// at the latest possible second, the error "expired" contains the end.
+/// rustls returns the two times only in errors. So the function verifies the certificate at the earliest and at the
+/// latest possible second. The error "not valid yet" contains the start, and the error "expired" contains the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(

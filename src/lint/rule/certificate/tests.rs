@@ -9,7 +9,7 @@ use osdpl_core::catalog::CertificateKeys;
 
 const HOST: &str = "keystone-api.openstack.svc.cluster.local";
 
-/// Returns a CA of this name.
+/// Returns a new CA with this name.
 fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -102,7 +102,10 @@ fn reports_each_problem_without_the_private_key() {
         (secret(&of_other_host, &root), "tls.crt is not valid for keystone-api.openstack.svc.cluster.local"),
         (with(&valid, "ca.crt", Some(&other.pem())), "no CA in ca.crt has signed tls.crt"),
         (with(&valid, "ca.crt", Some(&namesake)), "no CA in ca.crt has signed tls.crt"),
-        (secret(&of_clients, &root), "tls.crt is not for servers, by its extended key usage"),
+        (
+            secret(&of_clients, &root),
+            "tls.crt can't be used by servers, because its extended key usage lacks serverAuth",
+        ),
         (secret(&params_for((2020, 2025)), &root), "tls.crt expired at 2025-01-01T00:00:00Z"),
         (secret(&params_for((2030, 2035)), &root), "tls.crt is not valid before 2030-01-01T00:00:00Z"),
     ];

@@ -148,7 +148,8 @@ fn names_every_immutable_object() {
     assert_eq!(classify(IMMUTABLE_4), Failure::Immutable(jobs.to_vec()));
 }
 
-/// The API server uses the word `Forbidden` also for the change of an immutable field, which is no missing permission.
+/// The API server also writes `Forbidden` if a change of an immutable field is refused. Such an error does not mean
+/// that a permission is missing.
 #[test]
 fn an_immutable_stateful_set_is_not_forbidden() {
     let text = "Error: UPGRADE FAILED: cannot patch \"mariadb-server\" with kind StatefulSet: StatefulSet.apps \"mariadb-server\" is \

@@ -39,7 +39,7 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
 
 /// Whether the error of a read in `/proc` means that the process has ended.
 ///
-/// Reading a file of a process that is just ending fails with ESRCH.
+/// If a process ends while the operator reads its files, the read fails with ESRCH.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }

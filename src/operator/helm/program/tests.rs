@@ -24,7 +24,7 @@ async fn accepts_versions_of_both_majors() {
 #[tokio::test]
 async fn rejects_unusable_programs_with_a_remedy() {
     for (answer, expected) in [
-        ("echo v3.16.4", "is helm 3.16; the operator needs helm 3.17 or newer within 3, or any helm 4"),
+        ("echo v3.16.4", "is helm 3.16; the operator needs helm 4, or helm 3 from version 3.17 on"),
         ("echo v2.17.0", "is helm 2.17"),
         ("echo v5.0.0", "is helm 5.0"),
         ("echo hello; echo world", "answered \"hello\""),

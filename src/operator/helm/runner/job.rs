@@ -1,4 +1,4 @@
-//! The types of the Runner: its settings, its jobs, and the entries of its table of running processes.
+//! Defines the types of the Runner: its settings, jobs and running processes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use osdpl_core::scrub::Scrubber;
 /// The settings of the Runner.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The maximum number of concurrent helm processes. It can be high, because helm mostly waits for hooks. Each
-    /// process takes up to 150 MB while it renders.
+    /// The maximum number of concurrent helm processes. The number can be high, because helm mostly waits for hooks.
+    /// Each process takes up to 150 MB while it renders a chart.
     pub slots: usize,
     /// The number of processors. Plans limit the number of helm processes that render a chart at the same time to this
     /// number.
     pub cores: usize,
     /// The time that a helm process has to end after SIGTERM, before it gets SIGKILL.
     pub grace: Duration,
-    /// The program that makes helm end with the operator, usually [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH);
-    /// `None` starts helm directly.
+    /// The program through which the Runner starts helm, so that helm ends when the operator ends. Usually this is
+    /// [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH). With `None`, the Runner starts helm directly.
     pub wrapper: Option<PathBuf>,
 }
 
@@ -41,9 +41,9 @@ pub struct Job {
     pub release: ReleaseKey,
     /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,
-    /// The revision that an upgrade makes (the newest + 1), or the newest revision that an uninstall removes.
+    /// The revision that an upgrade makes (the newest + 1). For an uninstall, the newest revision to remove.
     pub revision: u32,
-    /// The timeout of the whole run. helm itself only limits the time of single hooks.
+    /// The timeout of the whole run. helm itself only limits the time of each hook.
     pub deadline: Duration,
     /// The scrubber that removes secrets from helm's messages.
     pub scrubber: Arc<Scrubber>,
@@ -52,7 +52,7 @@ pub struct Job {
 /// Why the Runner did not start a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobRejection {
-    /// A helm process for this release is already running.
+    /// A helm process for the release of the job is already running.
     Busy,
     /// The maximum number of helm processes is already running.
     Full,

@@ -29,11 +29,11 @@ struct Check {
 
 enum CheckState {
     Pending,
-    /// The check has ended with the writers of the object, as the API server returned them; `None` if the object does
-    /// not exist.
+    /// The check has ended. Contains the field managers of the object that the API server returned; `None` if the
+    /// object does not exist.
     Read(Option<WriterTrace>),
-    /// The check ended at this time without a result and must be repeated: a read failed, or helm has worked on the
-    /// release since the revision that the watch on records has reported.
+    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or helm
+    /// has worked on the release since the revision that the watch on records reported last.
     Unsettled(Instant),
 }
 
@@ -53,13 +53,13 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether any check ended without a result and must be repeated.
+    /// Whether any check must be repeated.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// Returns the confirmed drift by release, and the checks to run now, at most `limit`, for suspects that were not
-    /// checked yet.
+    /// Returns the confirmed drift of each release, and at most `limit` checks to run now. The checks are for suspects
+    /// that were not checked yet, and for checks that must be repeated.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::tasks::Scope;
 use osdpl_core::drift::{Entry, Kind};
 
-/// The name, resourceVersion and writers of an object of any kind. The parser skips all other fields.
+/// The name, the resourceVersion and the field managers of an object of any kind. The parser skips all other fields.
 #[derive(Clone, Deserialize)]
 #[serde(from = "Wire")]
 pub(super) struct ObjectHead {

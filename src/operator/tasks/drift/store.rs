@@ -14,12 +14,12 @@ use osdpl_core::release::Status;
 #[derive(Default)]
 pub(super) struct Store(BTreeMap<&'static Kind, Vec<WatchCache<WriterTrace>>>);
 
-/// An object that, according to its watch, has changed since helm's last operation on its release.
+/// An object that its watch has reported as changed since helm's last operation on the release.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Suspect {
     pub(super) release: ReleaseKey,
     pub(super) id: ObjectId,
-    /// The writers of the object as its watch has reported them; `None` if the object does not exist.
+    /// The field managers of the object, as its watch has reported them; `None` if the object does not exist.
     pub(super) trace: Option<WriterTrace>,
 }
 

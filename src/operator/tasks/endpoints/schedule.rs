@@ -8,7 +8,7 @@ use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
-/// The delay before the task probes an API again that has responded with a fault.
+/// The delay until the next probe of an API that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
 /// The number of consecutive faults of an API after which the task reports a fault.
@@ -46,7 +46,7 @@ struct Probed {
 /// The endpoint types in Keystone's service catalogue, from the last time that the task requested it.
 struct Catalogue {
     types: Types,
-    /// The releases that should have had an endpoint in the catalogue when the task requested it.
+    /// The releases whose API types the service catalogue had to contain when the task requested it.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -55,7 +55,7 @@ struct Catalogue {
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether the probe also requests Keystone's service catalogue, if the target is Keystone.
+    /// Whether a probe of Keystone also requests Keystone's service catalogue.
     pub(super) catalogue: bool,
 }
 
@@ -81,7 +81,7 @@ impl ProbeSchedule {
 
     /// Replaces the targets. New and changed targets become due immediately.
     ///
-    /// If the cached service catalogue does not fit the new targets, the probe of Keystone becomes due as well.
+    /// If a target has changed and the cached service catalogue is out of date, the probe of Keystone becomes due, too.
     pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
@@ -117,8 +117,8 @@ impl ProbeSchedule {
 
     /// Whether the task must request Keystone's service catalogue again.
     ///
-    /// It must if the cached service catalogue has expired, is from a time with other releases, or lacks the type of an
-    /// API that should be registered.
+    /// The result is true if the task has no service catalogue, or if the cached one has expired, was requested for
+    /// other releases, or lacks the type of an API that should be registered.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =

@@ -1,7 +1,7 @@
 //! Fetches the events by which controllers explain why an object waits.
 //!
-//! The health task queries only the events of objects that wait without an explanation, because a whole cluster has too
-//! many events to watch.
+//! A cluster has too many events to watch them all. So the health task queries events only for objects that wait for a
+//! reason that no watched object shows.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of events per query. An object has few events of one reason, because Kubernetes counts equal
-/// events in one object.
+/// The maximum number of events per query. An object has few events with one reason, because Kubernetes stores equal
+/// events as one Event object with a counter.
 const LIMIT: u32 = 50;
 
-/// An object whose events the health task fetches, because it waits without an explanation.
+/// An object that waits for an unknown reason, and whose events the health task fetches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
-    /// The object's kind, as an event's `involvedObject` contains it.
+    /// The kind of the object, such as `Job`. Events contain the kind in `involvedObject.kind`.
     pub(super) kind: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -34,7 +34,7 @@ impl Subject {
     }
 }
 
-/// The kind of volume claims, as an event's `involvedObject` contains it.
+/// The kind of volume claims in the field `involvedObject.kind` of an event.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
 /// The message of the latest event that explains why an object waits, without secrets.

@@ -13,7 +13,7 @@ use osdpl_core::health::pod::{Mount, MountKind};
 /// The interval between two rounds of the health task. In a round, the task looks for the reasons why objects wait.
 pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// A pod, and the Secrets and ConfigMaps that it mounts and whose existence the health task checks.
+/// A pod, and the Secrets and ConfigMaps that it mounts. The health task checks whether these objects exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MountQuery {
     pub(super) namespace: String,
@@ -22,14 +22,14 @@ pub(super) struct MountQuery {
     pub(super) mounts: Vec<Mount>,
 }
 
-/// A pod, and the Secrets and ConfigMaps that it mounts and that do not exist.
+/// A pod, and the missing Secrets and ConfigMaps that it mounts.
 pub(super) struct Found {
     pub(super) uid: String,
     pub(super) absent: Vec<Mount>,
 }
 
-/// Finds the Secrets and ConfigMaps that a pod mounts and that do not exist. An object that the operator cannot read
-/// counts as existing.
+/// Returns the Secrets and ConfigMaps that a pod mounts and that do not exist. Leaves out objects that the operator
+/// cannot read.
 pub(super) async fn find_missing(client: Client, query: MountQuery) -> Found {
     let mut absent = Vec::new();
     for mount in query.mounts {

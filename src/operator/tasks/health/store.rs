@@ -30,7 +30,7 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes that are reported as causes for one workload, besides the first.
+/// The maximum number of missing nodes that osdpl reports for one workload, in addition to the first missing node.
 const MAX_LOST_NODES: usize = 20;
 
 /// Whether a watch's update changed the store.
@@ -40,7 +40,8 @@ pub(super) enum Change {
     Some,
 }
 
-/// The assessed state of workloads, as [`crate::tasks::Tasks::observe`] returns it.
+/// The state of workloads, Jobs, claims and nodes that the health task has assessed for
+/// [`crate::tasks::Tasks::observe`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
@@ -55,11 +56,11 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
-/// The result of assessing the store: the state of workloads, and what the health task has to query.
+/// The result of assessing the store: the state of workloads, and the queries that the health task must send.
 pub(super) struct Overview {
-    /// The assessed state; `None` until all required kinds were listed.
+    /// The assessed state; `None` until the watches have listed all required kinds.
     pub(super) health: Option<Health>,
-    /// Whether any object waits without an explanation.
+    /// Whether any object waits for a reason that the health task does not know yet.
     pub(super) unexplained: bool,
     /// The failed containers whose logs the health task fetches now.
     pub(super) wanted: Vec<Wanted>,
@@ -94,15 +95,15 @@ pub(super) struct Store {
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
     /// How long a node may be `NotReady` before it counts as missing.
     pub(super) grace: Duration,
-    /// The time for which the store is assessed.
+    /// The current time, with which the assessment decides whether a node is missing.
     pub(super) now: Timestamp,
-    /// The requirements of pods. Pods with the same requirements share one copy.
+    /// The requirements of pods, such as mounted objects. Pods with the same requirements share one copy.
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
     logs: BTreeMap<String, Fetched>,
     /// The checks whether the objects that a pod mounts exist, by the uid of the pod.
     mount_checks: BTreeMap<String, MountCheck>,
-    /// The queries for events about objects that wait without an explanation.
+    /// The queries for events about objects that wait for an unknown reason.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
@@ -125,7 +126,7 @@ impl Store {
             && self.nodes.iter().all(WatchCache::is_settled)
     }
 
-    /// Assesses the store, and returns the assessed state with the logs to fetch now, at most `limit`.
+    /// Assesses the store. The result also contains the logs to fetch now, at most `limit`.
     pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
         let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
@@ -133,7 +134,7 @@ impl Store {
         Overview { health, unexplained, wanted: self.wanted_logs(failures, limit) }
     }
 
-    /// Returns the assessed state; `None` until all required kinds were listed.
+    /// Returns the state of workloads, Jobs, claims and nodes; `None` until the watches have listed all required kinds.
     pub(super) fn assess(&self) -> Option<Health> {
         self.assess_pods(&self.pods_by_owner())
     }
@@ -248,7 +249,7 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
-/// Returns the chain of causes of each workload, followed by that of each Job.
+/// Returns the chains of causes: first of all workloads, then of all Jobs.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
         // Report only a workload with trouble: a complete workload may have a new pod that is not ready yet.
@@ -262,8 +263,8 @@ fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     workloads.chain(jobs).collect()
 }
 
-/// Returns a chain from each workload to each of its missing nodes except for the first, which the workload's own chain
-/// contains.
+/// Returns a chain for each missing node of each workload. The result leaves out the first missing node of a workload,
+/// because the chain from [`trace_chains`] contains it.
 fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);
@@ -273,10 +274,10 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Sets the message of each workload and Job that waits for another object to the chain to the root cause.
+/// If a workload or Job waits for another object, replaces its message by the chain of causes.
 ///
-/// A workload or Job that waits does not count as stuck, except for a Job that waits for an object of its own release:
-/// helm waits for this Job in vain.
+/// An object that waits does not count as stuck. The exception is a Job that waits for a stuck object of its own
+/// release: helm would wait for this Job until the timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

@@ -168,7 +168,7 @@ impl Kind for Record {
     type Data = Payload;
 }
 
-/// The `data` of the Secret that helm stores a record in.
+/// The field `data` of the Secret in which helm stores a record.
 #[derive(Clone, Default, Deserialize)]
 pub(in crate::tasks) struct Payload {
     #[serde(default)]

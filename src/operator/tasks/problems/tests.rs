@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns problems after these failures: each is the name of a watched kind, and the second after `start` in which its
-/// watch failed.
+/// Returns problems with these failures. Each failure has the plural name of a kind, and the second after `start` in
+/// which the watch of this kind failed.
 fn problems_at(start: Instant, failures: &[(&str, u64)]) -> Problems {
     let problems = Problems::default();
     for (object, second) in failures {
@@ -22,7 +22,7 @@ fn reports_lasting_failures_until_they_expire() {
     let line = ["watching pods: connection refused"];
     for (failures, second, expected) in [
         (&[("pods", 0)][..], 1, &nothing[..]),
-        // The API server restarts: its watches fail for less than the grace period.
+        // The API server restarts, so that watches fail, but for less than the grace period.
         (&[("pods", 0), ("pods", 4)], 5, &nothing),
         (&[("pods", 0), ("pods", 6)], 6, &line),
         (&[("pods", 0), ("pods", 6)], 17, &line),

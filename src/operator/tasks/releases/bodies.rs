@@ -28,8 +28,9 @@ struct Entry {
     /// The record's uid, which tells records of the same revision apart: a release that was removed and installed again
     /// restarts at revision 1.
     record: Option<String>,
-    /// The resourceVersion that the record had when the last fetch started, and (in `found`) the resourceVersion that
-    /// the fetch has read. The body is up to date if the watch's newest version of the record is one of these.
+    /// The resourceVersion that the watch had reported when the last fetch started (`requested`), and the
+    /// resourceVersion that the fetch returned (`found`). The body is up to date if the watch's newest resourceVersion
+    /// equals one of the two.
     requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
@@ -165,8 +166,8 @@ impl Bodies {
 
 /// Whether osdpl uses the body of a record.
 ///
-/// osdpl does not assess releases that others manage, and does not follow an operation that someone else runs on a
-/// release of osdpl.
+/// osdpl does not use the bodies of releases that it does not manage. It also does not follow an operation that someone
+/// else runs on a release of osdpl.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

@@ -79,7 +79,8 @@ pub(super) fn read(
 /// Whether the hook is a Job that stays in the cluster, complete, after the operation of this revision.
 ///
 /// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If the
-/// operation has ended and the hook has not run, the hook is for another kind of operation.
+/// operation has ended and the hook has not run, the result is false, because the hook belongs to another kind of
+/// operation.
 fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
     let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
@@ -142,7 +143,7 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
 
 /// Whether all pre-install hooks are done.
 ///
-/// A Job must have succeeded. A hook that is no Job is done as soon as a hook of a later event has run.
+/// A Job must have succeeded. A hook that is not a Job counts as done when a hook of a later event has run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

@@ -57,8 +57,7 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns the state of a release that the watch on records reports: this revision is deployed, and contains one
-/// Service.
+/// Returns a release with one Service. The watch on records reports that this revision of the release is deployed.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
@@ -69,7 +68,7 @@ fn deployed(revision: i64) -> ObservedRelease {
     }
 }
 
-/// Runs all checks of the Service, whose deletion its watch has reported, and returns the confirmed drift.
+/// Runs all checks of a Service that its watch has reported as deleted. Returns the confirmed drift.
 async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
     let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
@@ -96,7 +95,7 @@ async fn waits_for_the_record_before_it_reports_drift() {
     assert_eq!(
         found(&mut checks, &deployed(2)).await,
         ["Service store was deleted"],
-        "once helm is done, the Service that is still missing is drift"
+        "if the Service is still missing after the upgrade, its deletion is drift"
     );
     assert!(!checks.is_unsettled());
 

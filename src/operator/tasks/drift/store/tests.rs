@@ -26,7 +26,7 @@ fn head(name: &str) -> Event<ObjectHead> {
     Event::Apply(serde_json::from_value(object).unwrap())
 }
 
-/// Returns the suspects of a store with one watch after these updates.
+/// Applies these updates to a store with one watch, and returns the objects that look changed.
 fn suspects(updates: Vec<Update<ObjectHead>>, status: Status, scope: &Scope) -> Option<Vec<String>> {
     let (mut store, kind, key) = (Store::default(), id("api").kind, ReleaseKey::new("openstack", "keystone"));
     store.add(kind, 0);
@@ -45,7 +45,11 @@ fn waits_until_every_readable_kind_is_listed() {
     assert_eq!(all(vec![Event::Init.into()]), None, "there is no result before the first list is complete");
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into()]), Some(vec!["api".to_owned()]));
     assert_eq!(all(vec![Event::Init.into(), Event::InitDone.into(), head("api").into()]), Some(Vec::new()));
-    assert_eq!(all(vec![Update::Failed]), Some(Vec::new()), "a kind that may not be read has no suspects");
+    assert_eq!(
+        all(vec![Update::Failed]),
+        Some(Vec::new()),
+        "the store has no suspects of a kind that the operator may not read"
+    );
 }
 
 #[test]

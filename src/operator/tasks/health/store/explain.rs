@@ -9,9 +9,10 @@ use osdpl_core::health::pod::UnreadyPod;
 use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
 
-/// Returns a copy of the workload whose trouble the state of its pods explains.
+/// Returns a copy of the workload. The field `trouble` of the copy says why the workload is not complete, derived from
+/// the state of its pods.
 ///
-/// Pods of a complete workload that are new or being deleted are no trouble.
+/// If the workload is complete, a pod that is new or is being deleted is no trouble.
 pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts: &Facts<'_>) -> Workload {
     let on_nodes = workload.kind == WorkloadKind::DaemonSet;
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };
@@ -50,7 +51,8 @@ fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns a copy of the Job whose trouble the state of its pods explains.
+/// Returns a copy of the Job. The field `trouble` of the copy says why the Job is not complete, derived from the state
+/// of its pods.
 pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {

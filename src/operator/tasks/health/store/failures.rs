@@ -24,9 +24,10 @@ impl Fetched {
 }
 
 impl Store {
-    /// Marks all fetches of logs and checks of mounts as ended.
+    /// Forgets that fetches of logs and checks of mounts are running.
     ///
-    /// The health task calls this when it starts: the task that waited for their results has ended.
+    /// The health task calls this function when it starts. The previous health task has ended, so nothing will store
+    /// the results of its fetches and checks.
     pub(in crate::tasks::health) fn forget_fetches(&mut self) {
         for log in self.logs.values_mut() {
             log.in_flight = false;
@@ -47,8 +48,8 @@ impl Store {
         missing
     }
 
-    /// Returns the failed containers that explain why Jobs and workloads fail, of at most one pod for each Job or
-    /// workload.
+    /// Returns the failed containers whose logs explain why Jobs and workloads fail. The result contains at most one
+    /// container of each Job or workload.
     pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(WatchCache::entries);
@@ -81,8 +82,8 @@ impl Store {
 
     /// Stores a fetched log.
     ///
-    /// Keeps the stored log if the new log differs from it only in words with digits, such as times. Replacing it would
-    /// change the status for no reason.
+    /// If the old log and the new log differ only in words with digits, such as times, keeps the old log. Otherwise the
+    /// status would change for no reason.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;

@@ -1,4 +1,5 @@
-//! Decides when to check the mounts of a pod: only if its containers take longer than usual to be created.
+//! Decides when to check whether the objects that a pod mounts exist: only if Kubernetes takes longer than usual to
+//! create the pod's containers.
 
 use super::Store;
 use crate::tasks::health::mounts::{Found, MountQuery};
@@ -28,14 +29,15 @@ pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
 
-/// Whether any pod waits for the creation of its containers, so that its mounts are worth a check.
+/// Whether the health task may have to check the mounts of a pod, because Kubernetes has not created its containers
+/// yet.
 pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
     pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.requirements.mounts.is_empty()))
 }
 
 impl Store {
-    /// Begins a round of the health task: returns the checks of mounts that the task runs now, for at most one pod of
-    /// each workload and Job.
+    /// Begins a round of the health task. Returns the checks of mounts that the task runs in this round, for at most
+    /// one pod of each workload and Job.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));
@@ -62,7 +64,7 @@ impl Store {
         due
     }
 
-    /// Stores the mounted objects that, according to a check, do not exist.
+    /// Stores the missing objects that a check has found.
     pub(in crate::tasks::health) fn store_missing_mounts(&mut self, found: Found) {
         if let Some(check) = self.mount_checks.get_mut(&found.uid) {
             check.in_flight = false;

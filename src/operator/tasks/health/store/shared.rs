@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use osdpl_core::health::pod::{Requirements, UnreadyPod};
 
-/// The requirements of the pods that are not ready, each stored once.
+/// The requirements of the pods that are not ready, such as mounted objects. Equal requirements are stored only once.
 #[derive(Default)]
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod; if another pod has equal requirements, both pods share one copy of them.
+    /// Returns the pod. If another pod has equal requirements, the two pods share one copy of the requirements.
     ///
     /// Also drops requirements that no pod uses any more.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {

@@ -1,4 +1,4 @@
-//! Finds objects that wait and whose state does not explain why: workloads and Jobs without pods, claims without a
+//! Finds objects that wait for a reason that no watched object shows: workloads and Jobs without pods, claims without a
 //! volume.
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 
-/// The state of the queries for events about an object that waits without an explanation.
+/// The queries for events about one object that waits for an unknown reason.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// The number of rounds of the health task in which the object was waiting without an explanation.
+    /// The number of rounds of the health task in which the object waited for an unknown reason.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
 }
 
 impl Store {
-    /// Returns the objects that wait although no object that the tasks watch explains why.
+    /// Returns the objects that wait for a reason that no watched object shows.
     pub(super) fn unexplained(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };
@@ -45,8 +45,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Begins a round of the health task: returns the objects that wait without an explanation and whose events the
-    /// task queries now.
+    /// Begins a round of the health task. Returns the objects that wait for an unknown reason and whose events the task
+    /// queries in this round.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// Whether the workload has no pods although its controller should have created some.
+/// Whether the workload has no pods although Kubernetes should have created pods.
 fn lacks_pods(workload: &Workload, pods: &Pods<'_>) -> bool {
     let newest_is_seen = workload.observed_generation >= workload.generation;
     newest_is_seen && workload.ready < workload.desired && !pods.contains_key(&workload_owner(workload))
