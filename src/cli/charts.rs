@@ -77,10 +77,10 @@ impl FromStr for ChartArgument {
 }
 
 impl Arguments {
-    /// Runs the subcommand; results go to standard output, each failed chart to standard error.
+    /// Runs the subcommand. Results go to standard output, errors about charts to standard error.
     ///
     /// # Errors
-    /// If a chart failed, after the remaining charts were processed; or if there is no chart to process.
+    /// If a chart failed, or if there is no chart to process. After a failed chart, it continues with the next chart.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,

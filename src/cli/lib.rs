@@ -106,7 +106,7 @@ enum Command {
     /// Exits with code 0 if there are no errors, 1 if there are errors (with --strict also for warnings), 2 if a file
     /// or folder can't be read.
     Validate(validate::Arguments),
-    /// Check clouds against the values that you expect, with test cases from files, for your own CI; no cluster needed.
+    /// Test clouds in your CI: compare their values with the expectations in test files; no cluster needed.
     ///
     /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has an example
     /// of each kind.
@@ -151,7 +151,8 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator calls itself with this subcommand to start helm: neither help nor completions list it.
+    // The operator runs its own program with this subcommand to start helm. Users do not need the subcommand, so help
+    // and completions do not list it.
     let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {

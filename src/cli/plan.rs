@@ -167,7 +167,7 @@ impl Arguments {
         !configured
     }
 
-    /// Returns the plan of the next pass for the resource, from what the cluster contains now.
+    /// Computes the plan of the next pass for the resource from the current state of the cluster.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, catalog) = match document {

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what presets B instead of presets A would change: services, and the values of each release.
+    /// Show the changes if presets B replace presets A: services, and the values of each release.
     Diff(Diff),
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Change {
     pub source: Option<String>,
 }
 
-/// Returns the values that the next upgrade of a release changes.
+/// Returns the values that the next upgrade of a release would change.
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
@@ -73,8 +73,7 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths below Secret manifests in the recorded and in the desired values. A Secret that the upgrade removes is
-    /// only in the recorded values.
+    /// The paths of the secrets in Secret manifests that the recorded or the desired values contain.
     paths_in_secrets: Vec<Path>,
 }
 

@@ -85,7 +85,7 @@ fn counts_every_pool_that_a_size_sets() {
         for (release, _) in set {
             assert!(
                 counted(release),
-                "values/rules.yaml counts the pools of {release}, which presets/{size}.yaml sets"
+                "presets/{size}.yaml sets the pools of {release}, so values/rules.yaml must count them"
             );
         }
     }
@@ -104,10 +104,10 @@ fn sum_in_each_file_matches_the_largest_cloud() {
         let pools: u64 = rows(&text).map(|[.., all]| all).sum();
         assert!(
             text.contains(&format!(" {pools} pools x ")),
-            "presets/{size}.yaml contains the sum of its rows, {pools} pools"
+            "presets/{size}.yaml must contain the sum of its rows, {pools} pools"
         );
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
-        assert!(text.contains(&expected), "presets/{size}.yaml contains {expected:?}");
+        assert!(text.contains(&expected), "presets/{size}.yaml must contain {expected:?}");
     }
 }
 

@@ -62,7 +62,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Returns everything that `find` returns for the source files in `src`, which must be at least one reason.
+/// Returns the reasons that `find` finds in the source files in `src`. Panics if there is no reason.
 fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);
@@ -71,7 +71,7 @@ fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     found
 }
 
-/// Returns the sections of the runbook that describe a reason, each with its text.
+/// Returns the name and the text of each section of the runbook that describes a reason.
 fn documented() -> Vec<(String, String)> {
     let text = read("deploy/docs/runbook.md");
     let sections = text.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));

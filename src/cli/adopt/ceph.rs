@@ -28,8 +28,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // Charts have default settings for Ceph even in a cloud without one: only a ceph.conf or a key proves that it
-    // exists.
+    // Charts contain default settings for Ceph even if the cloud has no Ceph. So assume a Ceph only if the cluster has
+    // a ceph.conf or a key.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }

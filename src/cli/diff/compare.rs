@@ -88,7 +88,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Returns how a release differs from its desired state; `None` if it does not.
+    /// Compares a release with its desired state. Returns `None` if nothing differs.
     async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<ReleaseDiff>> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
@@ -120,8 +120,7 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // Another tool created this revision, with the desired values and objects: nothing differs. If osdpl had
-        // created it with the desired inputs, this function would have returned above.
+        // Nothing differs, but another tool created this revision, so its record has no label with the inputs.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -137,7 +136,7 @@ impl Comparison<'_> {
         Ok(Some(diff))
     }
 
-    /// Returns the values that differ, as the chart's templates read them, and how the chart changes.
+    /// Compares the merged values of the recorded and the desired release, and the two charts.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);

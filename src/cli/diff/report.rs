@@ -9,7 +9,7 @@ use crate::finding_output::FindingOutput;
 use crate::value_change::Change;
 use osdpl_core::difference::Difference;
 
-/// What a reconcile pass would change in the releases.
+/// The result of `osdpl diff`: the changes that a reconcile pass would make to the releases.
 #[derive(Default, Serialize)]
 pub(crate) struct DiffReport {
     pub namespace: String,
@@ -27,7 +27,7 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether osdpl lacks a fact, so that the releases in `same` may differ after all.
+    /// Whether osdpl could not read a fact. Then the releases that `same` counts may differ.
     #[serde(skip)]
     pub uncertain: bool,
     /// Notes for the user, such as that an older resource takes precedence.
@@ -56,7 +56,7 @@ pub(crate) struct ReleaseDiff {
     pub unrendered: Option<String>,
 }
 
-/// What a reconcile pass would do with one release.
+/// The effect that a reconcile pass would have on one release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub(crate) enum Outcome {
@@ -66,8 +66,8 @@ pub(crate) enum Outcome {
     Uninstalled,
     /// The release would become unmanaged, and stay as it is.
     Unmanaged,
-    /// The release would be upgraded. `chart` says what changes besides values and objects, such as the chart's
-    /// version.
+    /// The release would be upgraded. `chart` describes any other difference than values and objects, such as a new
+    /// version of the chart.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,

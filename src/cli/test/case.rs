@@ -94,15 +94,15 @@ impl Expectation {
         let count = about_value.iter().chain(&others).filter(|is_set| **is_set).count();
         if count != 1 {
             return Err(format!(
-                "it has {count} expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
+                "this expectation sets {count} of the following fields; set exactly one: equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
             ));
         }
         let is_about_value = about_value.contains(&true);
         match (release, path) {
             (None, _) if is_about_value || holds.is_some() || wanted.is_some() => {
-                return Err("it has no release; name one with `release`".into());
+                return Err("this expectation has no release; name one with `release`".into());
             }
-            (_, None) if is_about_value => return Err("it has no path; name one with `path`".into()),
+            (_, None) if is_about_value => return Err("this expectation has no path; name one with `path`".into()),
             (_, Some(_)) if !is_about_value => return Err("`path` has no effect here; take it out".into()),
             (Some(_), _) if refused.is_some() || warns.is_some() => {
                 return Err("`release` has no effect here; take it out".into());

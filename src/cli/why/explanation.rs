@@ -11,7 +11,7 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// Why the objects that the user asked about are not ready, as lines of text and as chains to root causes, with the
+/// The explanation why the objects that the user asked about are not ready: lines of text, chains to root causes, and
 /// objects that the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an explanation without lines, which means that everything that the user asked about is ready.
+    /// Returns an empty explanation. It means that everything that the user asked about is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
@@ -206,8 +206,8 @@ impl Explanation {
         any
     }
 
-    /// Adds a chain to the explanation: a line for each link, which the next link causes, and the objects to inspect,
-    /// beginning with the root cause.
+    /// Adds a chain to the explanation: a line for each link, from the affected object to the root cause, and the
+    /// objects to inspect.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());

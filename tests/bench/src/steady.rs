@@ -16,7 +16,7 @@ use crate::operator::{self, Operator};
 /// How many times the benchmark changes one key of the values.
 const CHANGES: u32 = 5;
 
-/// What the benchmark measured on an installed cloud.
+/// The measurements of the operator on an installed cloud.
 pub struct Steady {
     /// The operator's resident memory 60 s after the installation, in KiB.
     pub resident: u64,
@@ -38,7 +38,9 @@ pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Ste
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;
     operator::until_ready(cloud).await?;
-    println!("the cloud is installed; 60 s until its memory is measured, 60 s idle, {CHANGES} changes of one key");
+    println!(
+        "the cloud is installed; waiting 60 s to measure the memory, then 60 s idle, then {CHANGES} changes of one key"
+    );
     tokio::time::sleep(Duration::from_mins(1)).await;
     let (resident, peak) = (cpu::resident(operator.pid)?, cpu::peak(operator.pid)?);
     let (helm, writes) = (operator.helm_started().await?, writes(cluster)?);

@@ -79,9 +79,9 @@ fn several_stores_have_their_mounts() {
     ]);
 }
 
-/// The chart creates and mounts a claim for `storage: pvc` only. With Cinder as a second backend, the catalogue mounts
-/// the claim, and sets the path of images in an additional configuration file, because the chart's own setting names an
-/// unused folder.
+/// Glance's chart creates and mounts a PVC only if the value `storage` is `pvc`. If Cinder is a second backend,
+/// `storage` is `cinder`, so the catalogue's values mount the PVC. The chart's setting for the folder of images then
+/// names an unused folder; an additional configuration file sets the mounted folder.
 #[test]
 fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});

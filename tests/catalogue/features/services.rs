@@ -149,7 +149,7 @@ fn zones_use_the_configured_servers() {
     assert_eq!(pools[0]["targets"][0]["options"]["rndc_port"], 953);
     assert!(
         text.contains("host: ${MINIDNS_SERVICE_HOST}"),
-        "a shell script of the chart replaces the variable: {text}"
+        "the values must contain the variable, because a shell script of the chart replaces it: {text}"
     );
     let neutron = &desired.releases["neutron"].values;
     assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));

@@ -15,7 +15,7 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Secrets in upstream's values that the test recognizes by their text, whatever their key is called.
+/// Secrets in upstream's values that the test recognizes by their text. The names of their keys do not matter.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -51,9 +51,11 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Returns the releases to render: each release whose chart is available, once for each set of values that the clouds
-/// give it. Random output does not depend on the values. So the test looks for random output only with the first set of
-/// values of a release in each OpenStack release.
+/// Returns the releases to render: each release whose chart is available, once for each set of values that it has in
+/// the clouds.
+///
+/// Random output does not depend on the values. So the test looks for random output only once for each release and
+/// OpenStack release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -153,7 +155,8 @@ fn assigned(line: &str) -> Vec<(String, &str)> {
     line.match_indices([':', '=']).map(pair).collect()
 }
 
-/// Returns each variable of a container on one line: its name tells whether its value is a secret.
+/// Returns the environment variables of containers, each on one line with its value, because the variable's name shows
+/// whether the value is a secret.
 fn variables(manifest: &str) -> Vec<String> {
     let lines: Vec<&str> = manifest.lines().map(|line| line.trim().trim_start_matches("- ")).collect();
     let pairs =
@@ -199,10 +202,13 @@ fn charts_render_stably_without_public_secrets() {
             let folder = folder.display();
             assert!(
                 left.is_empty(),
-                "the test renders {left:?}: {folder} has the charts, and a cloud of the test has the releases"
+                "the test must render every release of upstream's charts in {folder}, but did not render {left:?}"
             );
         }
-        None => assert!(rendered.len() >= 14, "tests/charts has stand-ins for at least 14 releases: {rendered:?}"),
+        None => assert!(
+            rendered.len() >= 14,
+            "tests/charts must contain the charts of at least 14 releases, but contains only those of {rendered:?}"
+        ),
     }
     let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap().next();
