@@ -1,6 +1,6 @@
 //! `osdpl charts`: locks, pulls and lists the charts.
 
-#![allow(clippy::disallowed_methods, reason = "the command line reads and writes what its user names")]
+#![allow(clippy::disallowed_methods, reason = "the user names these files on the command line")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -238,7 +238,7 @@ impl Results {
         }
     }
 
-    /// Returns an error if a chart failed, or if there was no chart. `verb` says what the command did with the charts,
+    /// Returns an error if a chart failed, or if there was no chart. `verb` describes the command's work on a chart,
     /// such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {

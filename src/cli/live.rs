@@ -75,7 +75,7 @@ pub(crate) async fn find_live(
         .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
 }
 
-/// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
+/// Returns the resource with the spec and the annotations of the file, as `kubectl apply --server-side` would write it.
 pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();

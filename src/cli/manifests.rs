@@ -117,8 +117,8 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
     // this path.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // The values may contain the manifest of a Secret, and mark all of it as secret. Scrub only the secret texts in
-        // the manifest, not its name.
+        // The values may contain the manifest of a Secret, all of which is marked as secret. Scrub only the secret
+        // texts in the manifest, not the Secret's name.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));

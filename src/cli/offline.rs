@@ -136,8 +136,8 @@ impl Offline {
 /// with facts from the cluster.
 ///
 /// # Errors
-/// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of `osdpl
-/// validate`.
+/// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of
+/// `osdpl validate`.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
@@ -204,8 +204,10 @@ pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report, and fails if there are any. `osdpl render --credentials` calls
-/// it for the given file before it writes install.sh: users may run the script without having applied the file.
+/// Prints the errors that the API server would report for the resource, and fails if there are any.
+///
+/// `osdpl render --credentials` needs this check for a file, because users may run install.sh without applying the
+/// file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     probes: Probes,
     #[command(flatten)]
     webhook: Webhook,
-    /// Log plain lines instead of JSON.
+    /// Write log messages as plain lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `osdpl plan`: shows what the operator would do now and why, against the cluster, or from a file only.
+//! `osdpl plan`: shows the next actions of the operator with their reasons. It reads the cluster, or only a file.
 
 mod actions;
 mod offline;

@@ -215,7 +215,7 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns every leaf that a layer sets at or below a secret path: a user's value that replaces a credential is secret,
+/// Returns every leaf that a layer sets at or below a secret path. A user's value that replaces a credential is secret,
 /// too.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);

@@ -207,7 +207,8 @@ async fn maintenances(client: &kube::Client) -> String {
     text
 }
 
-/// Returns the section about root causes as text: each cause, the objects to inspect, and what waits for the cause.
+/// Returns the section about root causes as text: each cause, the objects to inspect, and the objects that wait for the
+/// cause.
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {

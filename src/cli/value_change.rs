@@ -10,7 +10,7 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// The options that decide what a command prints about changed values.
+/// The options for the output of changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.

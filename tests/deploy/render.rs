@@ -47,8 +47,8 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Returns the path of a chart. The chart is in the folder of the variable `CHARTS`, as an archive or chart directory;
-/// without `CHARTS`, it is the stand-in.
+/// Returns the path of a chart in the folder that the variable `CHARTS` names, as an archive or chart directory.
+/// Without `CHARTS`, returns the chart in `tests/charts`.
 fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }

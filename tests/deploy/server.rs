@@ -1,5 +1,5 @@
-//! Checks the shipped files on a real API server: what it refuses, what it keeps, and what the operator's account may
-//! do.
+//! Checks the shipped files on a real API server: the requests that it refuses, the fields that it keeps, and the
+//! rights of the operator's service account.
 
 use std::collections::BTreeSet;
 use std::future::Future;

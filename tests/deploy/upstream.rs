@@ -1,5 +1,5 @@
-//! Checks clouds that contain every release of the catalogue, with upstream's charts (from `CHARTS`, or else the
-//! stand-ins): osdpl sets each credential at every path where a chart repeats it.
+//! Checks clouds that together contain every release of the catalogue: osdpl sets each credential at every path where a
+//! chart repeats it. The charts come from the folder in `CHARTS`, or else from `tests/charts`.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -79,8 +79,7 @@ const IDLE: &[(&str, &str, &str)] = &[
 /// example Ceph has no such user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of services that a cloud can't combine: the catalogue has an error with the condition `true` for
-/// them.
+/// Returns the sets of mutually exclusive services. The catalogue has an error for them whose condition is `true`.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();

@@ -15,7 +15,7 @@ use osdpl_core::ceph::Cluster;
 pub(crate) struct Ceph {
     /// The feature and the Secret that declare this Ceph in the spec; `None` if osdpl did not find all of their data.
     pub storage: Option<CephDeclaration>,
-    /// A note for the user: whether the written file declares this Ceph, and what to check.
+    /// A note for the user. It says whether the written file declares this Ceph, and what the user must check.
     pub note: String,
 }
 

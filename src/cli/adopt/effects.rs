@@ -20,13 +20,13 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that would change, as the chart's templates read them.
+    /// The values that would change: the chart's defaults, merged with the overrides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why the objects of the release could not be compared.
+    /// The reason why osdpl could not compare the objects of the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
@@ -94,7 +94,7 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the values from which the command takes the secrets to scrub: the recorded values, and the chart's defaults
+/// Returns the values in which the scrubber looks for secrets: the recorded values, and the recorded chart's defaults
 /// at secret paths, because the cloud may use upstream's default passwords.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
@@ -118,7 +118,8 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change, as the chart's templates read them.
+/// Returns the values of a release that would change. It compares merged values: the chart's defaults with the
+/// overrides.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

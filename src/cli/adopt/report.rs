@@ -32,7 +32,8 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; absent without a Ceph.
+    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
+    /// absent without a Ceph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
@@ -57,7 +58,8 @@ pub(crate) struct Observations {
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; `None` without a Ceph.
+    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
+    /// `None` without a Ceph.
     pub ceph: Option<String>,
 }
 

@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns what the plan does with a release that the spec does not desire; `None` if the plan does nothing.
+/// Returns the effect of the plan on a release that the spec does not desire; `None` if there is no effect.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -156,8 +156,10 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if `--manifests` requests them. If the objects can't be rendered, it adds the
-    /// reason instead of failing: an unavailable chart must not hide the results of other releases.
+    /// Adds the objects that differ, if `--manifests` requests them.
+    ///
+    /// If osdpl can't render the objects, it adds the reason and does not fail, because an unavailable chart must not
+    /// hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,

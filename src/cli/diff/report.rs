@@ -30,7 +30,7 @@ pub(crate) struct DiffReport {
     /// Whether osdpl could not read a fact. Then the releases that `same` counts may differ.
     #[serde(skip)]
     pub uncertain: bool,
-    /// Notes for the user, such as that an older resource takes precedence.
+    /// Notes for the user, for example about an older resource that takes precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct ReleaseDiff {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why the objects of the release could not be compared.
+    /// The reason why osdpl could not compare the objects of the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
@@ -64,7 +64,7 @@ pub(crate) enum Outcome {
     Installed,
     /// The release would be uninstalled, because it is no longer desired.
     Uninstalled,
-    /// The release would become unmanaged, and stay as it is.
+    /// The release would become unmanaged. Its objects would not change.
     Unmanaged,
     /// The release would be upgraded. `chart` describes any other difference than values and objects, such as a new
     /// version of the chart.
@@ -134,7 +134,7 @@ impl DiffReport {
             (count(|outcome| *outcome == Outcome::Installed), "installed"),
             (count(|outcome| *outcome == Outcome::Uninstalled), "uninstalled"),
             (self.unmanaged + count(|outcome| *outcome == Outcome::Unmanaged), "unmanaged"),
-            (count(|outcome| matches!(outcome, Outcome::Stays { .. })), "left as it is despite the spec"),
+            (count(|outcome| matches!(outcome, Outcome::Stays { .. })), "unchanged because the change is impossible"),
             (
                 count(|outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Unreadable { .. })),
                 "can't be compared",
@@ -216,7 +216,7 @@ mod tests {
         let moved = report(vec![("f", release(Outcome::Stays { why: "it can't become y/f".into() }, vec![]))]);
         assert_eq!(
             moved.text(),
-            "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is despite the spec, 2 as desired.\n"
+            "f (openstack/x) stays as it is: it can't become y/f\n1 unchanged because the change is impossible, 2 as desired.\n"
         );
         assert!(moved.is_complete() && moved.differs());
         assert_eq!(report(vec![]).text(), "2 as desired.\n");

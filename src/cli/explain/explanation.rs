@@ -76,7 +76,7 @@ pub(crate) struct LayerValue {
     /// The CEL expression of the catalogue that results in the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// The Secret or other object that the expression reads, if it reads more than the spec and the catalogue.
+    /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -98,8 +98,8 @@ pub(crate) struct Chart {
     /// The chart's default, if osdpl knows all of it. With `--charts`, osdpl always knows the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The outline ([`KeyTree::outline`]) of the chart's default, if it is a map or list and osdpl does not know all of
-    /// it.
+    /// The structure of the chart's default ([`KeyTree::outline`]), if the default is a map or list that osdpl knows
+    /// only in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -158,7 +158,8 @@ impl Query<'_> {
         Ok(Some(LayerValue { location, value, why, expression, source }))
     }
 
-    /// Returns the Secrets or the Ceph that an expression reads; `None` if it reads only the spec and the catalogue.
+    /// Describes the Secrets or the Ceph settings that an expression reads. Returns `None` if it reads only the spec
+    /// and the catalogue.
     fn source(&self, expression: &str) -> Option<String> {
         let describe_ceph = || {
             if self.cloud.is_offline {

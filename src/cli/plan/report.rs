@@ -28,7 +28,7 @@ pub(crate) struct PlanReport {
     /// Whether the planned spec differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
-    /// Whether osdpl refuses the spec, so that the operator does nothing for it.
+    /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
     /// Nodes whose labels would change.

@@ -33,7 +33,7 @@ use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
-/// The required fields of a case, each with what it contains.
+/// The required fields of a case, each with a description of its contents.
 const REQUIRED: [(&str, &str); 2] =
     [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 
@@ -55,10 +55,10 @@ const EXPECTED: [(&str, FieldType); 11] = [
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
 /// First it parses these lines alone as a [`Case`], so that `y` in a field for strings is a string. If the lines alone
-/// can't be parsed, it uses `parsed`: the value of the case in the parsed file, where `y` is a boolean.
+/// can't be parsed, it uses `parsed`, the value that a YAML parser found for the case. There, `y` is a boolean.
 ///
 /// # Errors
-/// Describes the first problem.
+/// If the case is invalid. The error describes the first problem.
 pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
     let begin = first_line(lines, begin);
     let case_lines = &lines[begin..first_line(lines, end).max(begin)];

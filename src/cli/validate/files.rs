@@ -22,7 +22,7 @@ struct Argument {
     path: PathBuf,
     /// The range of the argument's documents in [`Inputs::documents`].
     documents: Range<usize>,
-    /// The files that can't be read, each with the reason and what to do.
+    /// The files that can't be read, each with the reason and a remedy.
     unreadable: Vec<(String, String)>,
 }
 

@@ -11,8 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The explanation why the objects that the user asked about are not ready: lines of text, chains to root causes, and
-/// objects that the user should inspect.
+/// The explanation why objects are not ready. It has lines of text, the chains to the root causes, and the objects that
+/// the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -226,7 +226,8 @@ fn is_cron(affected: &AffectedObject) -> bool {
     affected.chain.links[0].object.kind == cron::KIND
 }
 
-/// Describes why an affected object waits, such as `nova/compute waits for it, through neutron/ovs-agent`.
+/// Returns a line about an object that waits for the root cause, such as
+/// `nova/compute waits for it, through neutron/ovs-agent`. The lines before name the root cause.
 fn describe_wait(chain: &Chain) -> Option<String> {
     let [affected, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();

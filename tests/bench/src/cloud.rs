@@ -232,7 +232,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// Returns the releases and their dependencies as the operator computes them.
+/// Computes the releases and their dependencies with the operator's code.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
     let catalog = osdpl_core::files::load_catalog(None)?;
     let name = deployment.name_any();

@@ -1,5 +1,5 @@
-//! Renders upstream's charts with two features for which the charts have no option, so that the catalogue sets volumes
-//! and objects in their values: certificates that the user provides, and a PVC for images next to Cinder.
+//! Renders upstream's charts with two features that the charts do not offer, so that the catalogue adds volumes and
+//! objects through values: certificates that the user provides, and a PVC for images while Cinder stores images, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Renders every release of the catalogue whose chart is available, with both versions of helm and for each `OpenStack`
-//! release, and checks that the output is stable and contains no secret that upstream ships.
+//! Renders every release of the catalogue whose chart is available, with both versions of helm and for each OpenStack
+//! release. The output must be stable, and must not contain secrets that upstream ships.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -40,7 +40,8 @@ struct Piece {
 }
 
 /// Returns the clouds to render: the clouds on Ceph for each OpenStack release, and the cloud without Ceph only for the
-/// newest release, because OpenStack releases differ in images only.
+/// newest OpenStack release. OpenStack releases differ only in their images, so one release is enough for the cloud
+/// without Ceph.
 pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     let newest = catalog.openstack.keys().max().unwrap();
     let mut clouds = Vec::new();
@@ -71,8 +72,8 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Renders a release with both versions of helm, and returns the problems: errors of helm, differences between two
-/// renders, publicly known secrets, and folders of the node that the pods require but do not create.
+/// Renders a release with both versions of helm, and returns the problems: errors of helm, random output, publicly
+/// known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
     // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.

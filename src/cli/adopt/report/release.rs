@@ -22,7 +22,7 @@ pub(crate) struct ReleaseReport {
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// The other tool that manages the release, and what the user must do; absent if osdpl can adopt the release.
+    /// The other tool that manages the release, and a remedy; absent if osdpl can adopt the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -94,8 +94,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns the changes that the adoption would make besides the values and objects in [`Effects`]: another chart, or
-/// the reason why osdpl could not compare the release.
+/// Returns the changes that [`Effects`] does not contain: a change of the chart, or the reason why osdpl could not
+/// compare the release.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {
