@@ -1,9 +1,9 @@
 //! Compares the output of `osdpl render` and `osdpl plan --offline` for many clouds with golden files.
 //!
-//! Three renders are stored completely: of the presets compute, storage, and storage with ha. For every other preset,
-//! OpenStack release and sample, only the difference to one of the three is stored, so that a new file in `presets`,
-//! `values/openstack` or `deploy/samples` needs a new golden file. After an intended change run `make golden`, then
-//! review `git diff tests/golden`.
+//! The golden files contain the complete output for three base clouds, with the presets compute, storage, and storage
+//! with ha. For every other preset, OpenStack release and sample, they contain only the difference from a base cloud.
+//! So a new file in `presets`, `values/openstack` or `deploy/samples` needs a new golden file. After an intended change
+//! run `make golden`, then review `git diff tests/golden`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 

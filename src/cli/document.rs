@@ -69,7 +69,7 @@ impl Document {
     /// Reads the resource of this name from a file; without a name, its only resource.
     ///
     /// # Errors
-    /// As [`Self::read`], and if no resource has this name.
+    /// If no resource has this name, or for one of the reasons of [`Self::read`].
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }

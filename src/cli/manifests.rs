@@ -106,8 +106,8 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Returns a scrubber for the manifest of a release: `secrets` are all secrets of the cloud, `recorded` the release's
-/// previous values.
+/// Returns a scrubber for the manifest of a release. `secrets` contains all secrets of the cloud, and `recorded` the
+/// recorded values of the release.
 ///
 /// Scrubbing is expensive and a cloud has hundreds of secrets. So the scrubber contains only secrets that occur in the
 /// release's values.

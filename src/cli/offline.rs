@@ -26,7 +26,7 @@ pub(crate) struct Offline {
     placeholders: Vec<String>,
 }
 
-/// The error that the resource is refused. osdpl has printed the findings before it returns this error.
+/// The error for a refused resource. osdpl has printed the findings before it returns this error.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);

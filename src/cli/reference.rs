@@ -121,7 +121,7 @@ impl Reference {
     /// Parses the files of a catalogue.
     ///
     /// # Errors
-    /// For the first file that does not match its schema.
+    /// If a file does not match its schema. The error describes the first such file.
     pub fn read(files: &Files) -> Result<Self, Error> {
         let lock: Option<file::Lock> =
             files.get("values/lock.yaml").map(|text| text.read("values/lock.yaml")).transpose()?;

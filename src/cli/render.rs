@@ -195,7 +195,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release. Its secrets are redacted, placeholders or real, as [`Secrets`] says.
+    /// Returns the values of a release. [`Secrets`] decides whether its secrets are redacted, placeholders or real.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),

@@ -77,7 +77,7 @@ pub(crate) struct Redactor<'a> {
     paths_in_secrets: Vec<Path>,
 }
 
-/// Where values come from: helm's record or the desired state. This decides how [`Redactor`] finds secrets in them.
+/// The source of values: helm's record, or the desired state. [`Redactor`] finds secrets differently in the two.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
     /// Recorded values, whose layers osdpl does not know. The redactor hides every path that any layer marks as secret
@@ -116,7 +116,7 @@ impl<'a> Redactor<'a> {
 }
 
 impl Change {
-    /// Returns the change as text, with both values. About a secret it says only that it changed.
+    /// Returns the change as text, with both values. For a secret, the text only says that the secret changed.
     pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed, not shown", self.path);

@@ -8,7 +8,8 @@ use crate::invalid_resources::{Check, INVALID_RESOURCES, InvalidResource, VALID_
 use crate::{read, resource, shipped};
 
 const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
-/// The copy of both CRDs in the operator's own chart, because helm reads no files outside of a chart's folder.
+/// The copy of both CRDs in the operator's own chart. The chart needs a copy, because helm reads no files outside of a
+/// chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
 

@@ -58,7 +58,7 @@ pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of a chart. The error is the folder in which there is no such chart.
+/// Returns the path of a chart. The error contains the folder that lacks the chart.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);

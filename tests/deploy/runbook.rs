@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::{path, read};
 
-/// Returns the text in the quotes with which `text` starts, if it could be a reason: one word in upper camel case.
+/// Returns the string literal at the beginning of `text`, without its quotes, if it could be a reason: one word in
+/// upper camel case.
 fn quoted_reason(text: &str) -> Option<String> {
     let (reason, _) = text.strip_prefix('"')?.split_once('"')?;
     let is_word = reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(char::is_alphanumeric);

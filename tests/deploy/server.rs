@@ -228,7 +228,8 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // Keep one object of each kind and name: its variants for different clouds need the same rights.
+    // The variants of an object for different clouds need the same rights. So keep only one object of each kind and
+    // name.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));

@@ -14,7 +14,7 @@ fn test(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8(printed).unwrap(), output.status.code())
 }
 
-/// Runs a case for each expectation about the smallest cloud. Returns the output and the exit code.
+/// Runs `osdpl test` with one case for each expectation about the minimal sample. Returns the output and the exit code.
 fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cases.yaml");

@@ -79,7 +79,7 @@ const IDLE: &[(&str, &str, &str)] = &[
 /// example Ceph has no such user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of mutually exclusive services. The catalogue has an error for them whose condition is `true`.
+/// Returns the sets of mutually exclusive services. For each set, the catalogue has an error with the condition `true`.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -94,7 +94,7 @@ const ON_CLAIMS: &str = "on claims";
 struct Kind {
     /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// The index of the service that the cloud gets from each set of mutually exclusive services.
+    /// The index of the cloud's service in each set of mutually exclusive services.
     choice: usize,
     presets: Value,
     features: Value,

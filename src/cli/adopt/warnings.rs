@@ -1,4 +1,5 @@
-//! Warns about publicly known passwords. A warning names the field and where to change it, but never the password.
+//! Warns about publicly known passwords. A warning names the field with the password and the Secret for a new password.
+//! It never contains the password itself.
 
 use std::fmt::Write as _;
 

@@ -63,8 +63,8 @@ pub(crate) struct OnNodes {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerValue {
-    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
-    /// resource.
+    /// The location at which the layer sets the value: a file, line and field such as
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
     #[serde(rename = "place")]
     pub location: String,
     /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.

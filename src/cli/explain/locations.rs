@@ -21,8 +21,8 @@ pub(crate) struct LocationFinder<'a> {
 /// The location at which a layer sets a value, and the reason in the catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
-    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
-    /// resource.
+    /// The location at which the layer sets the value: a file, line and field such as
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
     pub location: String,
     /// The catalogue's explanation why it sets this value, if the catalogue contains one.
     pub why: Option<String>,

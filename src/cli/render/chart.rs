@@ -33,7 +33,7 @@ pub(crate) struct PreparedChart {
     pub reference: ChartReference,
     /// The version, digest and origin of the chart, for a comment in the script.
     pub description: String,
-    /// The file with the CRDs of a copied chart; `None` if it has none, and for charts of a repository.
+    /// The file with the CRDs of a copied chart; `None` if the chart has no CRDs, or comes from a repository.
     pub crds: Option<String>,
 }
 

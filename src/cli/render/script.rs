@@ -37,7 +37,8 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 /// The first lines of each script, by which osdpl recognizes the scripts that it wrote.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// Marks scripts of a folder that also contains manifests. Do not change the text: later runs look for it.
+/// A line of each install.sh whose folder also contains manifests. Do not change the line, because later runs look for
+/// it.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
 /// Unsets variables that would make helm use another cluster than kubectl.

@@ -135,8 +135,8 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the sample's cloud with the small services added. Each small service gets the same number of pods, so that
-/// the cloud has about [`PODS`] pods.
+/// Returns a cloud with the sample's services and the additional small services. Each small service gets the same
+/// number of pods, so that the cloud has about [`PODS`] pods.
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();

@@ -1,4 +1,5 @@
-//! Measures an installed cloud: the operator's memory, an idle minute, the change of one key.
+//! Measures the operator on an installed cloud: its memory, its work in an idle minute, and its reaction to the change
+//! of one key.
 
 use std::time::{Duration, Instant};
 
@@ -72,8 +73,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
                 return Ok(began.elapsed());
             }
-            // Poll for helm's process: only root gets events about the processes of others, and a wrapper around helm
-            // would slow down the operator.
+            // Poll for helm's process. Only root gets events about the children of other processes, and a wrapper
+            // around helm would slow down the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")

@@ -134,7 +134,8 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     );
 }
 
-/// If images and volumes share a Ceph user, there is one keyring: Kubernetes refuses a volume with two files of a name.
+/// If images and volumes share a Ceph user, there is one keyring, because Kubernetes refuses a volume with two files of
+/// the same name.
 #[test]
 fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();

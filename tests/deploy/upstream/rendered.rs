@@ -113,8 +113,7 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the folders below `/run` that must exist on the node of a manifest's pods, and that these pods do not
-/// create.
+/// Returns the folders below `/run` that the pods of a manifest require on their node but do not create.
 fn missing_folders(manifest: &str) -> BTreeSet<String> {
     let typed = |kind: &str| {
         let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
@@ -125,8 +124,8 @@ fn missing_folders(manifest: &str) -> BTreeSet<String> {
     required.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
-/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password behind a key
-/// that is named like a secret.
+/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password as the value
+/// of a key that is named like a secret.
 fn is_known(line: &str) -> bool {
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
