@@ -18,7 +18,7 @@ use osdpl_operator::controller::{ChartSource, Preview, preview};
 /// The options that select the cloud to load: the resource, the catalogue and the charts.
 pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
-    /// The file that replaces the cluster's resource, as if the file were applied.
+    /// A file with a resource. osdpl loads the cloud as if this file were applied.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
     pub chart_options: &'a ChartOptions,

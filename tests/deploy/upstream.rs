@@ -177,7 +177,7 @@ fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     }
 }
 
-/// Whether a path is the password of a user at an endpoint.
+/// Whether a path leads to the password of a user of an endpoint.
 fn is_password(path: &values::Path) -> bool {
     matches!(path.keys(), [first, _, auth, _, last] if first == "endpoints" && auth == "auth" && last == "password")
 }
