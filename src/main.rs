@@ -9,7 +9,7 @@
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
 //! | `osdpl-lint` | checks of a resource: errors that refuse it, and warnings about values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
-//! | `osdpl-client` | what all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
+//! | `osdpl-client` | code that all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
 //! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
 //! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
@@ -120,7 +120,7 @@
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
 //! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
-//! | policy | what the spec and its annotations allow in a pass: approval, pause, adoption, deletion |
+//! | policy | the rules for a pass that the spec and its annotations set: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |
 //! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |
@@ -129,9 +129,9 @@
 //! | rollout | the replacement of data plane pods in batches, after approval |
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
-//! | snapshot | everything that a decision is made from, read before it |
+//! | snapshot | all data from which a pass makes its decision, read before the decision |
 //! | step | the decision about one release: run helm, wait, settle, or nothing |
-//! | target hash | identifies the desired inputs of all releases; an approval names it |
+//! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |
 
 fn main() -> std::process::ExitCode {

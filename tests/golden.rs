@@ -1,9 +1,9 @@
 //! Compares the output of `osdpl render` and `osdpl plan --offline` for many clouds with golden files.
 //!
-//! Three renders are stored completely: of the presets compute, storage, and storage with ha. For every other preset,
-//! OpenStack release and sample, only the difference to one of the three is stored, so that a new file in `presets`,
-//! `values/openstack` or `deploy/samples` needs a new golden file. After an intended change run `make golden`, then
-//! review `git diff tests/golden`.
+//! The golden files contain the complete output for three base clouds, with the presets compute, storage, and storage
+//! with ha. For every other preset, OpenStack release and sample, they contain only the difference from a base cloud.
+//! So a new file in `presets`, `values/openstack` or `deploy/samples` needs a new golden file. After an intended change
+//! run `make golden`, then review `git diff tests/golden`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -16,7 +16,7 @@ use osdpl_values::yaml;
 use osdpl_values::{Values, changed_paths, get};
 use serde_json::{Value, json};
 
-/// The OpenStack release of the clouds whose output the golden files contain completely.
+/// The OpenStack release of the base clouds, whose complete output is in the golden files.
 const RELEASE: &str = "2026.1";
 
 /// A cloud: its name and its spec.
@@ -77,8 +77,8 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Returns the clouds whose output the golden files contain completely. Each cloud comes with the clouds of which only
-/// the difference to it is stored.
+/// Returns pairs of a base cloud and its variants. For a base cloud, a golden file stores the complete output; for a
+/// variant, only the difference from the base cloud.
 fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     let complete = [&["compute"][..], &["storage"], &["storage", "ha"]];
     let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();
@@ -101,7 +101,7 @@ fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     families
 }
 
-/// Whether a preset has services, so that it is a cloud by itself.
+/// Whether a preset enables services, so that a cloud needs no other preset.
 fn has_services(preset: &str) -> bool {
     let text = std::fs::read_to_string(root().join(format!("presets/{preset}.yaml"))).unwrap();
     let parsed: Value = yaml::parse(preset, &text).unwrap();

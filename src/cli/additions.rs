@@ -18,7 +18,7 @@ use osdpl_values::yaml::redact_literals;
 /// The namespace of a resource if neither its file nor `-n` names one.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// What a command does if an addition to the catalogue is invalid.
+/// The reaction of a command to an invalid addition to the catalogue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInvalid {
     /// The command fails if an addition is invalid, because its user can correct the file.
@@ -96,8 +96,8 @@ pub(crate) fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<
     parse_files(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), namespace, OnInvalid::Fail)
 }
 
-/// Reads additions from several files, each given by its name and text, as [`read_file`] does from one file. With
-/// [`OnInvalid::Warn`] it skips invalid `ConfigMap`s, because the validation of the files reports them.
+/// Reads additions from several files, given by name and text, with the rules of [`read_file`]. With
+/// [`OnInvalid::Warn`], it skips invalid `ConfigMap`s, because the validation of the files reports them.
 pub(crate) fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     namespace: Option<&str>,

@@ -158,8 +158,8 @@ impl Arguments {
         format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
-    /// Returns the renderer of manifests, or why osdpl can't render manifests. Without a renderer, the command compares
-    /// only values.
+    /// Returns the renderer of manifests, or the reason why osdpl can't render manifests. Without a renderer, the
+    /// command compares only values.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -17,14 +17,14 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: approve the changes that
-    /// are pending now.
+    /// The hash that `osdpl plan` printed. If other changes are pending by now, osdpl refuses the hash. Default:
+    /// approve the changes that are pending now.
     hash: Option<String>,
 }
 
 impl Arguments {
     pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
-        // With `osdpl approve HASH`, clap takes the hash for the resource's name, which is the first argument.
+        // In `osdpl approve HASH`, clap parses the hash as the resource's name, because the name is the first argument.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();

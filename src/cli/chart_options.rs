@@ -1,6 +1,6 @@
 //! Defines the options that select charts, and opens the chart store with the selected charts.
 
-#![allow(clippy::disallowed_methods, reason = "the command line reads what its user names")]
+#![allow(clippy::disallowed_methods, reason = "the user names these files on the command line")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `osdpl charts`: locks, pulls and lists the charts.
 
-#![allow(clippy::disallowed_methods, reason = "the command line reads and writes what its user names")]
+#![allow(clippy::disallowed_methods, reason = "the user names these files on the command line")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -77,10 +77,10 @@ impl FromStr for ChartArgument {
 }
 
 impl Arguments {
-    /// Runs the subcommand; results go to standard output, each failed chart to standard error.
+    /// Runs the subcommand. Results go to standard output, errors about charts to standard error.
     ///
     /// # Errors
-    /// If a chart failed, after the remaining charts were processed; or if there is no chart to process.
+    /// If a chart failed, or if there is no chart to process. After a failed chart, it continues with the next chart.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
@@ -238,7 +238,7 @@ impl Results {
         }
     }
 
-    /// Returns an error if a chart failed, or if there was no chart. `verb` says what the command did with the charts,
+    /// Returns an error if a chart failed, or if there was no chart. `verb` describes the command's work on a chart,
     /// such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {

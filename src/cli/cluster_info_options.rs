@@ -25,7 +25,7 @@ pub(crate) struct ClusterInfoOptions {
 }
 
 impl ClusterInfoOptions {
-    /// Returns what the options say about the cluster, for the checks of the resource.
+    /// Converts the options to the properties of the cluster that the checks of the resource use.
     pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),

@@ -65,7 +65,7 @@ fn values(option: &Arg) -> Candidates {
     values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect()
 }
 
-/// Whether the shell completes files for an option: for each option without a fixed set of values, because most take a
+/// Whether the shell completes file names as values of an option. Most options without a fixed set of values take a
 /// file.
 fn takes_file(option: &Arg) -> bool {
     option.get_possible_values().is_empty()

@@ -65,7 +65,7 @@ impl ClusterOption {
         }
     }
 
-    /// Returns the error that says why the kubeconfig files that kubectl would read select no cluster.
+    /// Returns an error that explains why the user's kubeconfig files select no cluster.
     async fn explain_failure(&self, options: &KubeConfigOptions) -> anyhow::Error {
         let (files, reason) = kubeconfig_files();
         let existing: Vec<&PathBuf> = files.iter().filter(|file| file.exists()).collect();
@@ -129,7 +129,7 @@ fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read, and the reason why it would read these.
+/// Returns the kubeconfig files that kubectl would read. The text says why kubectl would read them, for error messages.
 fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -163,7 +163,7 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // This is the API server's response for a kind whose CRD is not installed.
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(
-            "the cluster does not know this kind (404 page not found); install the operator's chart, or only its definitions: osdpl crd | kubectl apply --server-side -f -"
+            "the cluster does not know this kind (404 page not found); install the operator's chart, or only its CRDs: osdpl crd | kubectl apply --server-side -f -"
         ),
         kube::Error::Api(status) => anyhow!("{}", status.message),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {

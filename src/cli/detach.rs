@@ -54,8 +54,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that osdpl still manages, as pairs of service and release; prints which are
-    /// unmanaged already.
+    /// Returns the requested releases that osdpl still manages, as pairs of service and release. It prints a line for
+    /// each release that is already unmanaged.
     async fn managed_releases(
         &self,
         client: &Client,

@@ -69,7 +69,7 @@ impl Document {
     /// Reads the resource of this name from a file; without a name, its only resource.
     ///
     /// # Errors
-    /// As [`Self::read`], and if no resource has this name.
+    /// If no resource has this name, or for one of the reasons of [`Self::read`].
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
@@ -105,10 +105,10 @@ impl Document {
         Self { namespace, ..self }
     }
 
-    /// Returns the resource, whose schema must have been checked ([`super::offline::well_formed`]).
+    /// Returns the resource. The caller must have checked its schema ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// If the resource can't be parsed despite the check of its schema, or if it names another namespace than `-n`.
+    /// If the resource still can't be parsed, or if it has another namespace than `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // Take only the metadata that users write; the API server sets the rest.

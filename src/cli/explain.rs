@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A cloud with everything that is needed to explain its values.
+/// A resolved cloud whose values the command explains.
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
@@ -118,8 +118,7 @@ impl Arguments {
         self.catalog.extended(&additions, on_invalid)
     }
 
-    /// With `--output json`, prints the findings about the file as `osdpl validate` does, besides the error on standard
-    /// error.
+    /// With `--output json`, prints the findings about the file as a report of `osdpl validate`.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         // If the file can't be read, there is no report. The error message on standard error says why.

@@ -23,7 +23,7 @@ pub(crate) fn is_read_error(error: &anyhow::Error) -> bool {
 #[error("reading {name}: {why}")]
 pub(crate) struct ReadError {
     name: String,
-    /// Why the file can't be read, and what to do.
+    /// The reason why the file can't be read, and a remedy.
     pub why: String,
 }
 

@@ -79,17 +79,17 @@ enum Command {
     /// commands as the operator, and the operator finds the releases in sync. Exits with code 1 if the resource is
     /// refused, 2 if a file can't be read.
     Render(render::Arguments),
-    /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
+    /// Explain where a value comes from: the layer that sets it, the layers that it overrides, and the chart's default.
     ///
-    /// osdpl does not show secret values, only their origin. With a file no cluster is needed.
+    /// osdpl does not show secret values, only where they come from. With a file no cluster is needed.
     ///
     /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource does not match its schema or
-    /// uses unknown names, and with code 2 if a file can't be read. Despite other errors of the resource, osdpl
+    /// uses unknown names, and with code 2 if a file can't be read. If the resource has other errors, osdpl still
     /// explains the value, and prints the number of errors.
     Explain(explain::Arguments),
     /// Show what the operator would do now, and why other releases wait.
     ///
-    /// Against the cluster it reads what the operator reads, with your permissions: helm's records and the credentials
+    /// osdpl reads the same objects as the operator, with your permissions: helm's records and the credentials
     /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
     /// writes nothing and does not run helm. A plan depends on the catalogue: if the operator does not use the built-in
     /// catalogue, pass the operator's catalogue. Exits with code 1 if the resource is refused, 2 if a file can't be
@@ -98,15 +98,15 @@ enum Command {
     /// Compare the releases recorded by helm with the desired state: values and, with --manifests, objects. Secrets are
     /// not shown.
     ///
-    /// It reads what `plan` reads, with your permissions. Exits with code 0 if nothing differs, 1 if something differs,
-    /// 2 if something can't be compared.
+    /// osdpl reads the same objects as for `plan`, with your permissions. Exits with code 0 if nothing differs, 1 if
+    /// something differs, 2 if something can't be compared.
     Diff(diff::Arguments),
     /// Validate files before they are applied; no cluster needed.
     ///
     /// Exits with code 0 if there are no errors, 1 if there are errors (with --strict also for warnings), 2 if a file
     /// or folder can't be read.
     Validate(validate::Arguments),
-    /// Check clouds against the values that you expect, with test cases from files, for your own CI; no cluster needed.
+    /// Test clouds in your CI: compare their values with the expectations in test files; no cluster needed.
     ///
     /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has an example
     /// of each kind.
@@ -127,11 +127,11 @@ enum Command {
     Detach(detach::Arguments),
     /// Remove hosts of permanently deleted nodes from Nova and Neutron.
     Forget(forget::Arguments),
-    /// Show the status of the cloud: its releases and components, and what the cloud waits for.
+    /// Show the status of the cloud: its releases and components, and the causes of delays and failures.
     Status(status::Arguments),
     /// Explain why something is not ready: the complete chain to its root cause, and the objects to inspect.
     ///
-    /// It reads what `plan` reads, with your permissions, and exits with code 2 if something is not ready.
+    /// osdpl reads the same objects as for `plan`, with your permissions. Exits with code 2 if something is not ready.
     Why(why::Arguments),
     /// Wait until the cloud is Ready.
     ///
@@ -151,7 +151,8 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator calls itself with this subcommand to start helm: neither help nor completions list it.
+    // The operator runs its own program with this subcommand to start helm. Users do not need the subcommand, so help
+    // and completions do not list it.
     let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {

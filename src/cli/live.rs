@@ -18,7 +18,7 @@ use osdpl_operator::controller::{ChartSource, Preview, preview};
 /// The options that select the cloud to load: the resource, the catalogue and the charts.
 pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
-    /// The file that replaces the cluster's resource, as if the file were applied.
+    /// A file with a resource. osdpl loads the cloud as if this file were applied.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
     pub chart_options: &'a ChartOptions,
@@ -75,7 +75,7 @@ pub(crate) async fn find_live(
         .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
 }
 
-/// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
+/// Returns the resource with the spec and the annotations of the file, as `kubectl apply --server-side` would write it.
 pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();

@@ -36,7 +36,7 @@ impl Renderer {
     /// Opens the selected charts and finds helm; needs no cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
-            bail!("manifests are rendered from charts: name those of the operator with --charts");
+            bail!("manifests are rendered from charts: name the operator's charts with --charts");
         }
         let (store, program) = (options.open().await?, options.program().await?);
         Ok(Self { store, program, capabilities: Capabilities::default() })
@@ -106,24 +106,25 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Returns a scrubber for the manifest of a release: `secrets` are all secrets of the cloud, `recorded` the release's
-/// previous values.
+/// Returns a scrubber for the manifest of a release. `secrets` contains all secrets of the cloud, and `recorded` the
+/// recorded values of the release.
 ///
 /// Scrubbing is expensive and a cloud has hundreds of secrets. So the scrubber contains only secrets that occur in the
 /// release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // A path with plain text in the desired values may have a secret in the record: also scrub what the record has
-    // there.
+    // A path that is not secret in the desired values may be secret in the record. Also scrub the recorded value at
+    // this path.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // A Secret's manifest inside the values is marked as a whole: scrub only the secret texts in it, not its name.
+        // The values may contain the manifest of a Secret, all of which is marked as secret. Scrub only the secret
+        // texts in the manifest, not the Secret's name.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // `all` is JSON, so escape the secret as in JSON.
+        // `all` is JSON text, so look for the secret in the form that it has in JSON.
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }

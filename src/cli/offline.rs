@@ -26,7 +26,7 @@ pub(crate) struct Offline {
     placeholders: Vec<String>,
 }
 
-/// The error that the resource is refused. osdpl has printed the findings before it returns this error.
+/// The error for a refused resource. osdpl has printed the findings before it returns this error.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -39,7 +39,7 @@ impl Offline {
     /// Resolves a resource and prints its findings.
     ///
     /// # Errors
-    /// If the resource is refused ([`Refused`]); every finding has been printed.
+    /// If the resource is refused ([`Refused`]). Before it fails, it prints every finding.
     pub(crate) fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
@@ -64,7 +64,7 @@ impl Offline {
         self
     }
 
-    /// Prints the findings about the resource, and what is missing without a cluster.
+    /// Prints the findings about the resource, and the data that osdpl lacks without a cluster.
     ///
     /// # Errors
     /// If the resource is refused.
@@ -78,7 +78,7 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Every finding has been printed then.
+    /// because a preset is unknown. Before it fails, it prints every finding.
     pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
@@ -89,7 +89,8 @@ impl Offline {
         Ok(resolved)
     }
 
-    /// Prints what is missing without a cluster: placeholders, objects that the file does not contain, charts.
+    /// Prints the data that osdpl lacks without a cluster: facts replaced by placeholders, referenced objects that the
+    /// file does not contain, and default images of charts.
     fn report_missing(&self, document: &Document) {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
@@ -112,7 +113,7 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Every finding has been printed then.
+    /// because a preset is unknown. Before it fails, it prints every finding.
     pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
@@ -124,17 +125,19 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Use the findings of `review`, which checks every field of the file. `desired` has only findings about values.
+        // Use the findings of `review`, because it checks every field of the file. The findings in `desired` are only
+        // about values.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it matches the CRD's schema. Its callers look for other errors, some with facts
-/// from the cluster.
+/// Returns the resource of a file if it matches the CRD's schema. The callers look for other errors themselves, some
+/// with facts from the cluster.
 ///
 /// # Errors
-/// If the resource does not match the schema ([`Refused`]); every finding of `osdpl validate` has been printed.
+/// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of
+/// `osdpl validate`.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
@@ -148,7 +151,7 @@ pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Sch
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
 }
 
-/// The resource of a file, with what osdpl needs to validate it: the catalogue, the schemas, and the file's objects.
+/// The resource of a file, and the other inputs of its validation.
 struct Validation<'a> {
     document: &'a Document,
     input: ReviewInput<'a>,
@@ -201,8 +204,10 @@ pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report, and fails if there are any. `osdpl render --credentials` calls
-/// it for the given file before it writes install.sh: users may run the script without having applied the file.
+/// Prints the errors that the API server would report for the resource, and fails if there are any.
+///
+/// `osdpl render --credentials` needs this check for a file, because users may run install.sh without applying the
+/// file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

@@ -55,14 +55,14 @@ pub(crate) struct Arguments {
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
-    /// Seconds until the next pass of a maintenance that waits for a change that no watch reports, such as in Nova.
+    /// Seconds between two checks of a node's maintenance, for changes that no watch reports, such as changes in Nova.
     #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = REQUEUE_DELAY.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
     #[command(flatten)]
     probes: Probes,
     #[command(flatten)]
     webhook: Webhook,
-    /// Log plain lines instead of JSON.
+    /// Write log messages as plain lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
     #[command(flatten)]
@@ -110,7 +110,7 @@ impl Arguments {
             tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
         let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
         let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
-        tracing::info!("stopping: ends the helm processes, then waits for the last pass");
+        tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
         stop.cancel();
         runner.shutdown().await;
         refreshing.abort();
@@ -169,8 +169,8 @@ impl Arguments {
 /// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// If reconciling ends by itself: a panic in one pass ends reconciling for good. The process must then exit, because it
-/// would keep answering probes without reconciling anything.
+/// If a pass panicked, which ends the controller. The process must then exit: it would answer probes, but reconcile
+/// nothing.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
@@ -190,7 +190,7 @@ async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     Ok((client, kube::Client::try_from(config)?))
 }
 
-/// Reads every 30 seconds what no watch reports: the operator's own pods, and the charts in a folder.
+/// Every 30 seconds, reads the data that no watch reports: the operator's own pods, and the charts in a folder.
 async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {
@@ -221,8 +221,8 @@ impl Signals {
     }
 }
 
-/// The arguments of `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`; PARENT is the operator's process, with which helm
-/// ends.
+/// The arguments of `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`. PARENT is the operator's process ID; helm ends when
+/// this process ends.
 #[derive(clap::Parser)]
 pub(crate) struct ExecArguments {
     parent: u32,

@@ -1,4 +1,4 @@
-//! `osdpl plan`: shows what the operator would do now and why, against the cluster, or from a file only.
+//! `osdpl plan`: shows the next actions of the operator with their reasons. It reads the cluster, or only a file.
 
 mod actions;
 mod offline;
@@ -152,8 +152,8 @@ impl Arguments {
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
-    /// Whether to plan without a cluster: on request, or if no cluster is configured at all. A cluster that is
-    /// misconfigured or does not respond is an error instead.
+    /// Whether to plan without a cluster: if the user requests it, or if no cluster is configured. If the cluster is
+    /// misconfigured or does not respond, the command fails instead.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_selected() {
             return self.offline;
@@ -167,7 +167,7 @@ impl Arguments {
         !configured
     }
 
-    /// Returns the plan of the next pass for the resource, from what the cluster contains now.
+    /// Computes the plan of the next pass for the resource from the current state of the cluster.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, catalog) = match document {

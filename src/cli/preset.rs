@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what presets B instead of presets A would change: services, and the values of each release.
+    /// Show the changes if presets B replace presets A: services, and the values of each release.
     Diff(Diff),
 }
 
@@ -89,7 +89,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the spec of the two compared clouds, which differ only in their presets.
+    /// Returns the spec that the two clouds share. Only their presets differ.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {

@@ -1,8 +1,8 @@
 //! Describes the catalogue, for `osdpl catalog` and the reference documentation: lists of items, and a page for each
 //! item.
 //!
-//! Pure module. A page shows a file as written, with its expressions, because it applies to every spec. For the values
-//! of one spec there are `osdpl render` and `osdpl explain`.
+//! Pure module. A page shows a file of the catalogue as written, with its expressions. `osdpl render` and
+//! `osdpl explain` show the values that result from a spec.
 
 mod feature;
 mod fragments;
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Returns the singular name, for messages.
+    /// Returns the name of one item of this kind, such as `service`, for messages.
     fn one(self) -> &'static str {
         match self {
             Self::Services => "service",
@@ -121,7 +121,7 @@ impl Reference {
     /// Parses the files of a catalogue.
     ///
     /// # Errors
-    /// For the first file that does not match its schema.
+    /// If a file does not match its schema. The error describes the first such file.
     pub fn read(files: &Files) -> Result<Self, Error> {
         let lock: Option<file::Lock> =
             files.get("values/lock.yaml").map(|text| text.read("values/lock.yaml")).transpose()?;

@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// Secrets in manifests are always redacted.
     #[arg(long)]
     manifests: bool,
-    /// The major version of helm that install.sh is for, if the operator does not report its own.
+    /// The major version of the helm that runs install.sh; default: the version that the operator reports, or else 4.
     #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4), requires = "out")]
     helm_major: Option<u32>,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A cloud whose values `osdpl render` prints or writes, with what install.sh needs to install it.
+/// A cloud whose values `osdpl render` prints or writes, and the data for its install.sh.
 struct Cloud {
     namespace: String,
     name: String,
@@ -89,7 +89,7 @@ struct Cloud {
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
-/// What `osdpl render` writes for a secret value: `<redacted>`, a placeholder, or the secret.
+/// The way in which `osdpl render` writes a secret value: as `<redacted>`, as a placeholder, or in clear text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
     Redacted,
@@ -162,7 +162,10 @@ impl Arguments {
         })
     }
 
-    /// Returns the selected releases, for `--out` in dependency order. Fails if the values of one are not available.
+    /// Returns the selected releases, for `--out` in dependency order.
+    ///
+    /// # Errors
+    /// If the cloud has no such release, or if osdpl can't determine the values of a selected release.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -192,7 +195,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release. Its secrets are redacted, placeholders or real, as [`Secrets`] says.
+    /// Returns the values of a release. [`Secrets`] decides whether its secrets are redacted, placeholders or real.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -212,7 +215,7 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns every leaf that a layer sets at or below a secret path: a user's value that replaces a credential is secret,
+/// Returns every leaf that a layer sets at or below a secret path. A user's value that replaces a credential is secret,
 /// too.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);

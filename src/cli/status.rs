@@ -1,4 +1,5 @@
-//! `osdpl status`: prints the cloud as a tree, readable without colour; `--watch` follows it.
+//! `osdpl status`: prints the status of the cloud as a tree that is readable without colour. `--watch` prints every
+//! change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +26,7 @@ use osdpl_core::status::rollout_line;
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The output format: JSON has the resource's status, with its name, its generation and whether it is ready.
+    /// The output format. JSON has the resource's name, generation and status, and whether the cloud is ready.
     #[arg(long, short, value_enum, default_value_t = Format::Text, conflicts_with = "watch")]
     output: Format,
     /// Follow the status until the cloud is Ready or the command is interrupted.
@@ -63,8 +64,8 @@ impl Arguments {
     }
 }
 
-/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. `--watch` uses it if
-/// standard output is not a terminal.
+/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. `--watch` calls this
+/// function if standard output is not a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -207,7 +208,8 @@ async fn maintenances(client: &kube::Client) -> String {
     text
 }
 
-/// Returns the section about root causes as text: each cause, the objects to inspect, and what waits for the cause.
+/// Returns the section about root causes as text: each cause, the objects to inspect, and the objects that wait for the
+/// cause.
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {

@@ -112,7 +112,7 @@ impl<'a> CatalogCache<'a> {
     fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
         let name = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(name) = name else {
-            let spec = case.spec.clone().context("it names no cloud: add `spec` or `file`")?;
+            let spec = case.spec.clone().context("this case names no cloud: add `spec` or `file`")?;
             return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(Vec::new())?));
         };
         // The path is relative to the file of cases, not to the working directory.

@@ -10,7 +10,7 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// The options that decide what a command prints about changed values.
+/// The options for the output of changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
@@ -33,7 +33,7 @@ pub(crate) struct Change {
     pub source: Option<String>,
 }
 
-/// Returns the values that the next upgrade of a release changes.
+/// Returns the values that the next upgrade of a release would change.
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
@@ -73,12 +73,11 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths below Secret manifests in the recorded and in the desired values. A Secret that the upgrade removes is
-    /// only in the recorded values.
+    /// The paths of the secrets in Secret manifests that the recorded or the desired values contain.
     paths_in_secrets: Vec<Path>,
 }
 
-/// Where values come from: helm's record or the desired state. This decides how [`Redactor`] finds secrets in them.
+/// The source of values: helm's record, or the desired state. [`Redactor`] finds secrets differently in the two.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
     /// Recorded values, whose layers osdpl does not know. The redactor hides every path that any layer marks as secret
@@ -117,7 +116,7 @@ impl<'a> Redactor<'a> {
 }
 
 impl Change {
-    /// Returns the change as text, with both values. About a secret it says only that it changed.
+    /// Returns the change as text, with both values. For a secret, the text only says that the secret changed.
     pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed, not shown", self.path);

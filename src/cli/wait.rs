@@ -68,8 +68,8 @@ pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
-/// Returns the message that commands show instead of a status for an older spec; `None` if the status is for the
-/// current spec. It says that the operator has not observed the current spec yet.
+/// Returns a message if the operator has not observed the current spec yet. Commands show this message instead of the
+/// outdated status.
 pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
@@ -83,7 +83,8 @@ pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<S
     ))
 }
 
-/// Returns why the cloud needs manual intervention, if the status is for the current spec and says so.
+/// Returns the reason why the cloud needs manual intervention; `None` if the status does not say so, or is for an older
+/// spec.
 fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
     true_condition(deployment, condition::STALLED).map(|condition| condition.message.as_str())
 }

@@ -35,8 +35,8 @@ fn rook_provides_manila_and_gnocchi() {
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
-/// With the strategy `OnDelete`, only the operator's rollouts replace old pods: a release outside of the catalogue's
-/// list of rollouts would keep its old pods forever. A chart has one strategy for all its `DaemonSets`.
+/// With the strategy `OnDelete`, only a rollout by the operator replaces old pods. So a chart may have this strategy
+/// only if the catalogue lists its release for rollouts. A chart has one strategy for all its `DaemonSets`.
 #[test]
 fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =
@@ -130,7 +130,7 @@ fn config_maps_add_the_same_definitions() {
         assert_eq!(
             (&release.inputs, &release.catalog),
             (&now.inputs, &now.catalog),
-            "the additions do not change the inputs of {name}"
+            "the additions must not change the inputs of {name}"
         );
     }
 }

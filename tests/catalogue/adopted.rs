@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, resolved};
 
-/// A cloud, and what the spec that `osdpl adopt` writes for it must contain.
+/// A cloud, and the expected content of the spec that `osdpl adopt` writes for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -74,7 +74,7 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
     assert!(known.unknown.is_empty(), "{:?}", known.unknown);
-    // Charts configure a Ceph by default: without a Ceph in the cloud, the description must not have one.
+    // The charts' default values contain settings for Ceph. So declare a Ceph only if the cloud's spec has one.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
@@ -82,7 +82,8 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
         .describe()
 }
 
-/// Returns the paths that the description sets for single releases; a removed default has a leading `-`.
+/// Returns the paths of the values that the described spec sets for single releases. The path of a removed default
+/// begins with `-`.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {

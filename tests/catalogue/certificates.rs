@@ -70,8 +70,8 @@ fn keystone_clients_trust_the_ca() {
     }
 }
 
-/// Returns clouds in which the user provides as many certificates as possible: for the database and the broker, for the
-/// broker only, for the database only.
+/// Returns three clouds in which the user provides certificates: for the database and the broker, for the broker only,
+/// and for the database only.
 fn given() -> Vec<Value> {
     let kinds = [("manila", true, true), ("blazar", false, true), ("manila", true, false)];
     let kinds = kinds.map(|(more, database, messaging)| {

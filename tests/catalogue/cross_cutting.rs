@@ -17,8 +17,8 @@ struct Table {
     says: Vec<Reported>,
 }
 
-/// A case of `sets` in `cross_cutting.yaml`: `releases` contains the values that a cloud with these features and
-/// services must have, by release and path.
+/// A case of `sets` in `cross_cutting.yaml`. In a cloud with these features and services, each release must have the
+/// values in `releases`, given by path.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
@@ -28,8 +28,8 @@ struct Sets {
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// A case of `secrets` in `cross_cutting.yaml`: in a cloud with these features and services, the values of `release`
-/// must contain the secret `text`, and osdpl must redact it when it shows the values.
+/// A case of `secrets` in `cross_cutting.yaml`. In a cloud with these features and services, the values of `release`
+/// must contain the secret `text`, and osdpl must redact this secret in its output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Secret {
@@ -40,8 +40,8 @@ struct Secret {
     text: String,
 }
 
-/// A case of `says` in `cross_cutting.yaml`: osdpl must report a finding that begins with `text` about a cloud with
-/// these features and services.
+/// A case of `says` in `cross_cutting.yaml`. For a cloud with these features and services, osdpl must report a finding
+/// that begins with `text`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reported {

@@ -35,7 +35,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     resolved(catalog, &base_spec(&json!({"features": features})))
 }
 
-/// Checks clouds with the features of each case: osdpl sets the expected values, and refuses nothing.
+/// Checks that osdpl sets the expected values in a cloud with the features of each case, and refuses no case.
 fn sets(cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -48,8 +48,8 @@ fn sets(cases: &[(Value, &[Set])]) {
     }
 }
 
-/// Checks each case, which has changes of a spec: osdpl reports a finding at the field, with a message that contains
-/// all given parts.
+/// Checks that osdpl reports a finding for each case: a change of the spec, the field of the finding, and parts that
+/// its message must contain.
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {

@@ -10,8 +10,8 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
     resolved(&catalogue(), &base_spec(&spec))
 }
 
-/// Designate's producer and Masakari's engine elect no leader, so the preset leaves both at one replica: several
-/// replicas would announce each zone, or recover the same instance, repeatedly.
+/// Designate's producer and Masakari's engine elect no leader. Several replicas would announce each zone, or recover
+/// the same instance, several times, so the preset leaves both at one replica.
 #[test]
 fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};
 
-/// Returns what the catalogue knows about a path in the values of a chart.
+/// Looks up a path of a chart's values in the catalogue's key tree of the chart.
 fn lookup(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
     classify_key(catalog, chart, &Path::parse(path).unwrap())
         .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
@@ -125,8 +125,8 @@ fn checks_presets_in_config_maps_like_specs() {
     }
 }
 
-/// Tags of images that need not follow the OpenStack release: they do not belong to OpenStack or, for SR-IOV, only a
-/// feature uses them.
+/// Tags of images that the values need not set for each OpenStack release. Most of these images do not belong to
+/// OpenStack; only a feature uses the images for SR-IOV.
 const OTHERS: [&str; 19] = [
     "apparmor_loader",
     "ceph_config_helper",
@@ -164,8 +164,5 @@ fn reports_images_without_a_source() {
             unused.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
         }
     }
-    assert!(
-        unused.is_empty(),
-        "values/services sets the tag of each image of the OpenStack release, including {unused:#?}"
-    );
+    assert!(unused.is_empty(), "values/services must set the tag of each OpenStack image; missing tags: {unused:#?}");
 }

@@ -9,16 +9,19 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, files};
 
-/// A value in a subchart. The key tree of its chart is from before key trees contained subcharts, so it lacks this key.
+/// A key of a subchart. The chart's key tree lacks the key, because osdpl generated the tree when key trees did not
+/// contain subcharts yet.
 const WITHIN: &str = "cortex-postgres.auth.password";
 
-/// A section of neutron that its chart does not list. It looks like a typo of a listed section (`ml2_type_vxlan`).
+/// A key of Neutron's configuration that the chart does not list. osdpl takes the section `ml2_type_vlan` for a typo of
+/// the listed section `ml2_type_vxlan`.
 const SISTER: &str = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
 
 #[test]
 fn every_value_has_a_key_in_its_chart() {
     let catalog = catalogue();
-    // Load only the key trees: a catalogue with values would treat the keys of these values as known keys.
+    // Load only the key trees. A catalogue that also contains values treats the keys of these values as known, so it
+    // would not report a key that no chart reads.
     let keys = files().into_iter().filter(|(file, _)| file.starts_with("values/keys/")).collect();
     let keys_alone = Catalog::load(&keys).unwrap();
     for slip in ["pod.replicass.api", "conf.keystone.databse.max_retries", "endpoints.identity.prot.api"] {

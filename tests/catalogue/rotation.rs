@@ -2,9 +2,8 @@
 
 use crate::clouds::catalogue;
 
-/// The users in the Secret `<service>-ks-etc` of upstream's charts (`templates/secret-ks-etc.yaml`), in addition to the
-/// service's own user. Pods mount this Secret, but have no annotation with its hash, so a new password does not restart
-/// them.
+/// The credentials in the Secret `<service>-ks-etc` of upstream's charts (`templates/secret-ks-etc.yaml`), by service.
+/// The pods that mount this Secret have no annotation with its hash, so a new password does not restart the pods.
 const MOUNTED: [(&str, &[&str]); 7] = [
     ("blazar", &["identity"]),
     ("cinder", &["identity", "nova", "service"]),

@@ -1,5 +1,5 @@
-//! Checks the presets for sizes: their clouds stay below the limit of database connections, and osdpl refuses
-//! contradictions with other settings.
+//! Checks the presets for sizes. Their clouds stay below the limit of database connections, and osdpl refuses settings
+//! that contradict a size.
 
 use osdpl_core::catalog::{Catalog, ConnectionPool};
 use osdpl_core::desired::Desired;
@@ -62,7 +62,8 @@ fn every_size_stays_below_its_connection_limit() {
     }
 }
 
-/// Returns the numbers in each row of the sum in a preset's file: `keystone/api 3 x 2 x 1 = 6`.
+/// Returns the numbers of each row with which a preset's file sums up connections, such as
+/// `keystone/api 3 x 2 x 1 = 6`.
 fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
         let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
@@ -85,7 +86,7 @@ fn counts_every_pool_that_a_size_sets() {
         for (release, _) in set {
             assert!(
                 counted(release),
-                "values/rules.yaml counts the pools of {release}, which presets/{size}.yaml sets"
+                "presets/{size}.yaml sets the pools of {release}, so values/rules.yaml must count them"
             );
         }
     }
@@ -104,10 +105,10 @@ fn sum_in_each_file_matches_the_largest_cloud() {
         let pools: u64 = rows(&text).map(|[.., all]| all).sum();
         assert!(
             text.contains(&format!(" {pools} pools x ")),
-            "presets/{size}.yaml contains the sum of its rows, {pools} pools"
+            "presets/{size}.yaml must contain the sum of its rows, {pools} pools"
         );
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
-        assert!(text.contains(&expected), "presets/{size}.yaml contains {expected:?}");
+        assert!(text.contains(&expected), "presets/{size}.yaml must contain {expected:?}");
     }
 }
 

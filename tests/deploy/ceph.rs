@@ -74,7 +74,10 @@ fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let render = |name: &'static str| {
         let values = &desired.releases[name].values;
         let text = serde_json::to_string(values).unwrap();
-        assert!(KEYS.iter().all(|key| !text.contains(key)), "the values of {name} contain no key of Ceph");
+        assert!(
+            KEYS.iter().all(|key| !text.contains(key)),
+            "the values of {name} must not contain the keys of Ceph users"
+        );
         (name, render::release(name, values))
     };
     RELEASES.map(render).into()
@@ -157,21 +160,21 @@ fn every_mounted_ceph_object_is_written_and_used() {
                 let Some(object) = object else {
                     assert!(
                         by_jobs.contains(name),
-                        "{case}: osdpl or a Job writes {kind} {name}, which {release} mounts"
+                        "{case}: {release} mounts {kind} {name}, which neither osdpl nor a Job writes"
                     );
                     continue;
                 };
                 let missing: Vec<_> = keys.iter().filter(|key| !object.data.contains_key(*key)).collect();
-                assert!(
-                    missing.is_empty(),
-                    "{case}: {object} contains the keys that {release} mounts, including {missing:?}"
-                );
+                assert!(missing.is_empty(), "{case}: {object} lacks {missing:?}, which {release} mounts");
             }
-            assert!(release == "ceph-rgw" || !found.is_empty(), "{case}: {release} mounts settings or keys of Ceph");
+            assert!(
+                release == "ceph-rgw" || !found.is_empty(),
+                "{case}: {release} must mount settings or keys of Ceph"
+            );
             mounted.extend(found);
         }
         let unread: Vec<_> = written.keys().filter(|key| !mounted.contains_key(*key)).collect();
-        assert!(unread.is_empty(), "{case}: a pod mounts each object that osdpl writes, including {unread:?}");
+        assert!(unread.is_empty(), "{case}: osdpl writes {unread:?}, which no pod mounts");
     }
 }
 

@@ -35,7 +35,7 @@ fn pod_is_confined_and_single() {
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(
         given >= helm_needs + 30,
-        "the grace period is enough for helm ({helm_needs} s), and for the last pass after helm"
+        "the grace period ({given} s) must be 30 s longer than the time that helm gets to end ({helm_needs} s)"
     );
     // The operator finds its own pods by this label, to know which operator processes are alive.
     assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");

@@ -1,4 +1,4 @@
-//! Checks that commands agree with each other on the locations of findings, integers, exit codes and invalid
+//! Checks that all commands treat a file in the same way: the locations of findings, integers, exit codes and invalid
 //! expressions.
 
 use serde_json::Value;

@@ -8,7 +8,8 @@ use crate::invalid_resources::{Check, INVALID_RESOURCES, InvalidResource, VALID_
 use crate::{read, resource, shipped};
 
 const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
-/// The copy of both CRDs in the operator's own chart, because helm reads no files outside of a chart's folder.
+/// The copy of both CRDs in the operator's own chart. The chart needs a copy, because helm reads no files outside of a
+/// chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
 
@@ -45,7 +46,7 @@ fn walk<'a>(path: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>)
 fn committed_crds_are_up_to_date() {
     for (file, generated) in COMMITTED.into_iter().zip(generated()) {
         assert!(read(file) == generated, "{file} is not what `osdpl crd` prints; run: {REGENERATE}");
-        assert!(!generated.contains("{{"), "helm would read a part of {file} as a template");
+        assert!(!generated.contains("{{"), "{file} contains `{{{{`, which helm reads as a template");
     }
     let carried = read(CARRIED);
     let carried =
@@ -81,19 +82,19 @@ fn every_field_is_bounded_without_defaults() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
-            // Such a value is a string or a number; `maxLength` limits strings, and a CEL rule limits numbers.
+            // A value of this type is a string or a number. `maxLength` limits strings; a CEL rule limits numbers.
             None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };
         unbounded.extend((!bounded).then_some(path));
     }
-    assert!(unbounded.is_empty(), "every field has a type and a bound, including {unbounded:?}");
+    assert!(unbounded.is_empty(), "these fields have no type or no bound: {unbounded:?}");
     for schema in &schemas {
         walk("status", &schema["properties"]["status"], &mut found);
     }
     let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
     let found: Vec<_> = found.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
-    assert!(found.is_empty(), "no field is nullable or has a default, including {found:?}");
+    assert!(found.is_empty(), "these fields are nullable or have a default: {found:?}");
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn every_field_is_described() {
         .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))
         .map(|(path, _)| path)
         .collect();
-    assert!(undescribed.is_empty(), "every field has a description, including {undescribed:?}");
+    assert!(undescribed.is_empty(), "these fields have no description: {undescribed:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn all() -> BTreeMap<String, String> {
     committed().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
 }
 
-/// Returns the lines of a page, each with whether it is in a code block.
+/// Returns the lines of a page. The flag says whether the line is in a code block.
 fn lines(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let mut in_code = false;
     text.lines().map(move |line| {
@@ -89,7 +89,7 @@ fn links_lead_to_pages_and_headings() {
             let exists = pages.contains_key(&target) || path(&target).is_file();
             let has_heading =
                 heading.is_none_or(|id| pages.get(&target).is_some_and(|text| anchors(text).contains(id)));
-            // Only `deploy/docs` becomes the site, so its pages must not link to files outside of it.
+            // Only `deploy/docs` becomes the site, so its pages must not link to files outside of this folder.
             let is_inside = !page.starts_with(ROOT) || target.starts_with(ROOT);
             if !(exists && has_heading && is_inside) {
                 broken.push(format!("{page}: {link}"));
@@ -115,7 +115,7 @@ fn lines_fit_the_page() {
         let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !line.starts_with('|'));
         long.extend(wide.map(|(index, _)| format!("{page}:{}", index + 1)));
     }
-    assert!(long.is_empty(), "no line is longer than {WIDEST} characters: {long:?}");
+    assert!(long.is_empty(), "these lines have more than {WIDEST} characters: {long:?}");
     assert!(read("README.md").lines().count() <= 250);
 }
 
@@ -167,7 +167,7 @@ fn clouds_in_the_documentation_are_valid() {
             count += 1;
         }
     }
-    assert!(count >= 10, "the documentation contains at least 10 clouds, not {count}");
+    assert!(count >= 10, "the documentation contains {count} clouds; expected at least 10");
 }
 
 /// Returns the commands of a console block that need no cluster and name files of the repository, each with its output.
@@ -208,5 +208,5 @@ fn printed_outputs_are_real() {
             count += 1;
         }
     }
-    assert!(count >= 3, "the documentation contains at least 3 commands with output, not {count}");
+    assert!(count >= 3, "the documentation contains {count} commands with output; expected at least 3");
 }

@@ -15,7 +15,7 @@ fn explain(sample: &str, arguments: &[&str]) -> (String, bool) {
     (String::from_utf8(text).unwrap(), output.status.success())
 }
 
-/// Returns the number of the line with the first `text` that follows the first `after` in a file.
+/// Looks for `after` in a file, and behind it for `text`. Returns the line number of this `text`.
 fn line(file: &str, after: &str, text: &str) -> usize {
     let all = read(file);
     let start = all.find(after).unwrap();

@@ -1,5 +1,5 @@
-//! Assembles the root folder of the image, and runs the operator in it as in a container: read-only, as user 65532, as
-//! PID 1, with the shipped rights.
+//! Assembles the root folder of the image, and runs the operator in this folder like a kubelet: read-only, as user
+//! 65532, as PID 1, and with the rights of the operator's chart.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -290,8 +290,8 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
     ),
 ];
 
-/// Changes of a spec that must pass. Whether a release may get another name or namespace depends on the installed
-/// releases, so the operator checks that.
+/// Valid changes of a spec. Whether a release may get another name or namespace depends on the installed releases, so
+/// the operator checks that, not the API server.
 pub const VALID_CHANGES: &[(&str, &str)] = &[
     (
         RENAMED,

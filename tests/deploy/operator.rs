@@ -8,7 +8,7 @@ const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\nco
 #[test]
 fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
-    // No process listens on this port: systems assign other ports, and only root may bind it.
+    // No process listens on this port, because only root may bind it and systems do not assign it.
     let address = "127.0.0.1:1";
     let (kubeconfig, cache) = (home.path().join("kubeconfig"), home.path().join("cache"));
     let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");
@@ -19,7 +19,7 @@ fn reports_a_missing_api_server_with_a_remedy() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
-    // Without this, the operator would connect to a proxy that the environment names.
+    // The operator must not connect through a proxy that the environment of the test sets.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::rules::{Permission, allowed, permissions};
 use crate::{path, read, render};
 
-/// The rendered objects of the catalogue's charts: rendered once, used by several tests.
+/// The rendered objects of the catalogue's charts. Several tests use the objects, so they are rendered only once.
 pub static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(render::catalogue);
 
 fn rules_of(object: &Value) -> Vec<PolicyRule> {
@@ -21,8 +21,8 @@ fn shipped() -> Vec<PolicyRule> {
     rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
 }
 
-/// Returns the rights in `deploy/osdpl/rbac` that the operator holds only if `rbac.services` lists a service, by
-/// service.
+/// Returns the rights in each file of `deploy/osdpl/rbac`, by service. The operator's chart grants them only if its
+/// setting `rbac.services` contains the service.
 fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
     let files = std::fs::read_dir(path("deploy/osdpl/rbac")).unwrap().map(|entry| entry.unwrap().path());
     files
@@ -36,9 +36,10 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// Returns a function from a binding to the rights that the operator needs to create the binding: the right to bind its
-/// role. For a role among `objects` there is no such right: to create the role, the operator must hold the role's
-/// rights anyway.
+/// Returns a function that lists the rights that the operator needs to create a binding.
+///
+/// The operator needs the right to bind the role. It does not need this right if it also creates the role, because it
+/// must then hold all rights of the role.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()
@@ -110,7 +111,7 @@ fn operator_may_watch_all_chart_kinds() {
 #[test]
 fn operator_holds_all_granted_rights() {
     let roles = OBJECTS.iter().filter(|object| object["kind"] == "Role" || object["kind"] == "ClusterRole");
-    assert!(roles.clone().count() > 50, "the charts contain many Roles");
+    assert!(roles.clone().count() > 50, "the charts must contain more than 50 Roles and ClusterRoles");
     let missing = missing(&shipped(), roles, |role| rules_of(role).iter().flat_map(permissions).collect());
     assert!(missing.is_empty(), "add to deploy/osdpl/templates/clusterrole.yaml: {missing:#?}");
 }
@@ -124,8 +125,8 @@ fn each_service_needs_only_its_listed_rights() {
     for (service, objects) in services {
         let mut granted = shipped();
         granted.extend(additional.get(&service).into_iter().flatten().cloned());
-        // Leave out CRDs: helm never deletes the CRD of another project, because the CRD is marked as kept or is in a
-        // chart's `crds/`.
+        // Leave out CRDs, because helm never deletes the CRD of another project: the CRD is marked as kept, or is in a
+        // chart's folder `crds`.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_rights = missing(&granted, handled_by_helm, needed_for);
         let of = |kinds: [&'static str; 2]| {

@@ -47,8 +47,8 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Returns the path of a chart. The chart is in the folder of the variable `CHARTS`, as an archive or chart directory;
-/// without `CHARTS`, it is the stand-in.
+/// Returns the path of a chart in the folder that the variable `CHARTS` names, as an archive or chart directory.
+/// Without `CHARTS`, returns the chart in `tests/charts`.
 fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
@@ -58,7 +58,7 @@ pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the path of a chart. The error is the folder in which there is no such chart.
+/// Returns the path of a chart. The error contains the folder that lacks the chart.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);

@@ -148,7 +148,7 @@ fn manifests_are_stable_and_without_secrets() {
     assert!(render("minimal", &folder, &[&arguments[..], &["--manifests"]].concat()).status.success());
     assert_eq!(read("keystone.manifest.yaml"), manifest);
     let lacking = error_text(&render("minimal", &folder, &["--manifests"]));
-    assert!(lacking.contains("name those of the operator with --charts"), "{lacking}");
+    assert!(lacking.contains("name the operator's charts with --charts"), "{lacking}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::{path, read};
 
-/// Returns the text in the quotes with which `text` starts, if it could be a reason: one word in upper camel case.
+/// Returns the string literal at the beginning of `text`, without its quotes, if it could be a reason: one word in
+/// upper camel case.
 fn quoted_reason(text: &str) -> Option<String> {
     let (reason, _) = text.strip_prefix('"')?.split_once('"')?;
     let is_word = reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(char::is_alphanumeric);
@@ -62,7 +63,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Returns everything that `find` returns for the source files in `src`, which must be at least one reason.
+/// Returns the reasons that `find` finds in the source files in `src`. Panics if there is no reason.
 fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);
@@ -71,7 +72,7 @@ fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     found
 }
 
-/// Returns the sections of the runbook that describe a reason, each with its text.
+/// Returns the name and the text of each section of the runbook that describes a reason.
 fn documented() -> Vec<(String, String)> {
     let text = read("deploy/docs/runbook.md");
     let sections = text.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));

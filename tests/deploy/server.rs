@@ -1,5 +1,5 @@
-//! Checks the shipped files on a real API server: what it refuses, what it keeps, and what the operator's account may
-//! do.
+//! Checks the shipped files on a real API server: the requests that it refuses, the fields that it keeps, and the
+//! rights of the operator's service account.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -228,7 +228,8 @@ fn operator_account_may_create_all_chart_objects() {
             &list(objects),
         )
     };
-    // Keep one object of each kind and name: its variants for different clouds need the same rights.
+    // The variants of an object for different clouds need the same rights. So keep only one object of each kind and
+    // name.
     let mut objects = OBJECTS.clone();
     let mut names = BTreeSet::new();
     objects.retain(|object| names.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));

@@ -14,7 +14,7 @@ fn test(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8(printed).unwrap(), output.status.code())
 }
 
-/// Runs a case for each expectation about the smallest cloud. Returns the output and the exit code.
+/// Runs `osdpl test` with one case for each expectation about the minimal sample. Returns the output and the exit code.
 fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cases.yaml");
@@ -48,10 +48,10 @@ fn reports_wrong_case_and_misspelt_path() {
         lines,
         [
             "ERR   one",
-            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have it, did you mean \"api\"?; correct the path",
+            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have this key, did you mean \"api\"?; correct the path",
             "ok    one",
             "ERR   one",
-            "      cases.yaml:11: it has 0 expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
+            "      cases.yaml:11: this expectation sets 0 of the following fields; set exactly one: equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
             "1 passed, 0 failed, 2 invalid."
         ],
         "{printed}"
@@ -124,7 +124,11 @@ fn uses_chart_defaults_like_explain() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cases.yaml"), removed).unwrap();
     let (printed, code) = test(&[home.path().join("cases.yaml").to_str().unwrap()]);
-    assert_eq!(code, Some(0), "a value whose parent key is removed has no default: {printed}");
+    assert_eq!(
+        code,
+        Some(0),
+        "if a layer removes a parent key, the chart's default below it does not count: {printed}"
+    );
 }
 
 #[test]
@@ -178,7 +182,7 @@ fn invalid_case_hides_no_other_result() {
     assert!(printed.contains("ERR   one\n      cases.yaml:5: the catalogue has no release"), "{printed}");
     assert!(
         printed.contains("keystone conf.keystone.DEFAULT.no_such: expected null, found nothing"),
-        "an unset value is not null: {printed}"
+        "`equals: null` must fail for an unset value: {printed}"
     );
     assert!(printed.ends_with("0 passed, 1 failed, 1 invalid.\n"), "{printed}");
     assert_eq!(code, Some(2));

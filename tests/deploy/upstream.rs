@@ -1,5 +1,5 @@
-//! Checks clouds that contain every release of the catalogue, with upstream's charts (from `CHARTS`, or else the
-//! stand-ins): osdpl sets each credential at every path where a chart repeats it.
+//! Checks clouds that together contain every release of the catalogue: osdpl sets each credential at every path where a
+//! chart repeats it. The charts come from the folder in `CHARTS`, or else from `tests/charts`.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -52,8 +52,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Paths at which one release repeats the password of another service's user: the release, the path and the credential.
-/// In other releases, the same path contains the password of a user of the release's own service.
+/// Paths at which a release contains the password of another service's user. Each entry has the release, the path and
+/// the credential. In any other release, the same path contains the password of a user of that release's service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -63,8 +63,8 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// The release of an independent database, and the beginning of the paths of its passwords. It shares no password with
-/// the cloud's database.
+/// The release of a database server that is independent of the cloud's database, and the beginning of the paths of its
+/// passwords. The two servers share no password.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
 /// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
@@ -75,12 +75,11 @@ const IDLE: &[(&str, &str, &str)] = &[
     ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// A credential that no cloud of this test uses: Nova needs it only if it has its own Ceph user, and the example Ceph
-/// has no such user.
+/// A credential that the clouds of this test do not use. Nova needs it only if Nova has its own Ceph user, and the
+/// example Ceph has no such user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of services that a cloud can't combine: the catalogue has an error with the condition `true` for
-/// them.
+/// Returns the sets of mutually exclusive services. For each set, the catalogue has an error with the condition `true`.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -95,14 +94,14 @@ const ON_CLAIMS: &str = "on claims";
 struct Kind {
     /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// The index of the service that the cloud gets from each set of mutually exclusive services.
+    /// The index of the cloud's service in each set of mutually exclusive services.
     choice: usize,
     presets: Value,
     features: Value,
 }
 
 impl Kind {
-    /// Returns a cloud in which all services that can use Ceph do.
+    /// Returns a cloud in which every service that supports Ceph uses Ceph.
     fn on_ceph(choice: usize) -> Self {
         let features =
             json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
@@ -178,7 +177,7 @@ fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     }
 }
 
-/// Whether a path is the password of a user at an endpoint.
+/// Whether a path leads to the password of a user of an endpoint.
 fn is_password(path: &values::Path) -> bool {
     matches!(path.keys(), [first, _, auth, _, last] if first == "endpoints" && auth == "auth" && last == "password")
 }
@@ -236,7 +235,7 @@ fn every_credential_reaches_a_suitable_cloud() {
     for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
-        assert!(lost.is_empty(), "a release uses each generated credential, including {lost:?}");
+        assert!(lost.is_empty(), "a release must use each generated credential; unused: {lost:?}");
     }
 }
 
@@ -265,7 +264,11 @@ fn shared_secrets_are_equal_in_both_releases() {
     let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
     for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
         let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
-        assert_eq!(text("neutron", &path), nova, "neutron has at {path} the secret that nova expects");
+        assert_eq!(
+            text("neutron", &path),
+            nova,
+            "neutron and nova must have the same secret for metadata requests; neutron has it at {path}"
+        );
     }
     // Ceilometer logs in as the broker's administrator, which the charts call `rabbitmq`.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");
@@ -275,6 +278,6 @@ fn shared_secrets_are_equal_in_both_releases() {
     let other: Vec<_> = urls.iter().filter(|url| !url.as_str().unwrap().starts_with(&begin)).collect();
     assert!(
         urls.len() == 7 && other.is_empty(),
-        "ceilometer: {path} has {other:?} among {urls:?}, and the broker knows {begin}"
+        "ceilometer: {path} must contain 7 URLs that begin with {begin}, but contains {urls:?}"
     );
 }

@@ -15,7 +15,7 @@ use osdpl_core::ceph::Cluster;
 pub(crate) struct Ceph {
     /// The feature and the Secret that declare this Ceph in the spec; `None` if osdpl did not find all of their data.
     pub storage: Option<CephDeclaration>,
-    /// A note for the user: whether the written file declares this Ceph, and what to check.
+    /// A note for the user. It says whether the written file declares this Ceph, and what the user must check.
     pub note: String,
 }
 
@@ -28,8 +28,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // Charts have default settings for Ceph even in a cloud without one: only a ceph.conf or a key proves that it
-    // exists.
+    // Charts contain default settings for Ceph even if the cloud has no Ceph. So assume a Ceph only if the cluster has
+    // a ceph.conf or a key.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }

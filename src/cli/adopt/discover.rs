@@ -16,7 +16,7 @@ use osdpl_operator::controller::chart_of_release;
 pub(crate) struct HelmReleases {
     /// The deployed releases that osdpl does not manage.
     pub found: Vec<InstalledRelease>,
-    /// The releases that the description leaves out, each with the reason.
+    /// The releases that the written `OpenStackDeployment` will not contain, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
@@ -50,8 +50,9 @@ pub(crate) enum ChartState {
     Unknown(String),
 }
 
-/// Compares the charts that osdpl would install with the recorded charts. Returns how a chart differs, or why it can't
-/// be compared; the key is the release's name in the catalogue.
+/// Compares the chart that osdpl would install for each release with the recorded chart.
+///
+/// Returns the releases whose charts differ or can't be compared. The keys are the releases' names in the catalogue.
 pub(crate) async fn differing_charts(
     store: &Store,
     known: &IdentifiedReleases<'_>,

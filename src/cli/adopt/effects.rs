@@ -1,4 +1,4 @@
-//! Determines what the described spec would change in an existing release: its values, and its rendered objects.
+//! Compares an existing release with the described spec: the values, and the rendered objects.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,35 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// What an upgrade to the described spec would change in one release.
+/// The changes that an upgrade to the described spec would make in one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that would change, as the chart's templates read them.
+    /// The values that would change: the chart's defaults, merged with the overrides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why the objects of the release could not be compared.
+    /// The reason why osdpl could not compare the objects of the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// The existing releases, the spec that describes them, and what osdpl needs to compare the two.
+/// The input of the comparison: the existing releases, and the spec that describes them.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a IdentifiedReleases<'a>,
     pub described: &'a Description,
     pub charts: &'a BTreeMap<String, ChartState>,
-    /// The renderer, or why manifests can't be rendered.
+    /// The renderer of manifests, or the reason why osdpl can't render manifests.
     pub renderer: Result<Renderer, String>,
 }
 
 impl EffectsQuery<'_> {
-    /// Returns what an upgrade would change in each release that the spec describes. The keys are the releases' names
-    /// in the catalogue.
+    /// Compares each release that the spec describes with its desired state. The keys are the releases' names in the
+    /// catalogue.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
@@ -66,7 +66,8 @@ impl EffectsQuery<'_> {
         Ok(effects_by_name)
     }
 
-    /// Returns the objects of a release that would change, or why they could not be compared.
+    /// Returns the objects of a release that would change. If osdpl can't compare the objects, the inner error says
+    /// why.
     async fn objects(
         &self,
         name: &str,
@@ -93,8 +94,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the recorded values of the release, with the chart's defaults at secret paths. The command also scrubs these
-/// defaults, because upstream's default passwords may be in use.
+/// Returns the values in which the scrubber looks for secrets: the recorded values, and the recorded chart's defaults
+/// at secret paths, because the cloud may use upstream's default passwords.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {
@@ -117,7 +118,8 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change, as the chart's templates read them.
+/// Returns the values of a release that would change. It compares merged values: the chart's defaults with the
+/// overrides.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

@@ -23,8 +23,8 @@ pub(crate) struct DescriptionFile<'a> {
 }
 
 impl DescriptionFile<'_> {
-    /// Writes the file, the Secrets before the resource: `kubectl apply` must create the Secrets before the resource
-    /// that references them.
+    /// Writes the file. The Secrets come before the resource, because `kubectl apply` must create the Secrets before
+    /// the resource that references them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
@@ -53,8 +53,8 @@ impl DescriptionFile<'_> {
         text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
-        // osdpl guesses the OpenStack release. Repeat the finding about it as a comment, so that the user checks the
-        // guess.
+        // osdpl guesses the OpenStack release. Repeat the finding about the release as a comment, so that the user
+        // checks the guess.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrap(&note)) {

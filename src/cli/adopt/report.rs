@@ -1,4 +1,4 @@
-//! Reports the existing releases, and what the adoption of each release would change, as text and JSON.
+//! Reports the existing releases, and the changes that the adoption of each release would cause, as text and JSON.
 
 mod release;
 
@@ -24,7 +24,7 @@ pub(crate) struct AdoptReport {
     /// Releases that existing releases need, but that do not exist. The written spec pauses them, so that osdpl does
     /// not install them.
     pub installs: Vec<String>,
-    /// Releases that the description leaves out, each with the reason.
+    /// Helm releases that the written `OpenStackDeployment` does not contain, each with the reason.
     #[serde(rename = "left")]
     pub ignored: Vec<IgnoredRelease>,
     pub openstack_release: String,
@@ -32,7 +32,8 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; absent without a Ceph.
+    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
+    /// absent without a Ceph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
@@ -41,14 +42,14 @@ pub(crate) struct AdoptReport {
     pub charts: bool,
 }
 
-/// A helm release that the description leaves out.
+/// A helm release that the written `OpenStackDeployment` does not contain.
 #[derive(Serialize)]
 pub(crate) struct IgnoredRelease {
     pub release: String,
     pub why: String,
 }
 
-/// What osdpl observed about the existing releases. The keys of the maps are the releases' names in the catalogue.
+/// The data about the existing releases for the report. The keys of the maps are the releases' names in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
@@ -57,7 +58,8 @@ pub(crate) struct Observations {
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph: whether the written file declares it, and what to check; `None` without a Ceph.
+    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
+    /// `None` without a Ceph.
     pub ceph: Option<String>,
 }
 
@@ -129,7 +131,7 @@ impl AdoptReport {
         text
     }
 
-    /// Returns how many releases can be adopted unchanged, and what would change in the remaining ones.
+    /// Returns the number of releases that can be adopted unchanged, and the changes in the remaining releases.
     fn summary(&self) -> String {
         let adoptable: Vec<&ReleaseReport> = self.releases.iter().filter(|release| release.owner.is_none()).collect();
         let same = adoptable.iter().filter(|release| release.is_unchanged()).count();

@@ -44,13 +44,14 @@ impl Arguments {
     }
 }
 
-/// Returns the requested releases that can be adopted (by default, of all releases), and the number of requested
-/// releases that can't.
+/// Returns the requested releases that can be adopted, and the number of requested releases that can't. With
+/// `requested: None`, it checks all releases of the cloud.
 ///
 /// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
-/// If a requested release can't be adopted. The error names all of these releases; nothing is written to the cluster.
+/// If the user named a release that can't be adopted. The error names all of these releases; nothing is written to the
+/// cluster.
 async fn adoptable_releases(
     client: &Client,
     deployment: &OpenStackDeployment,

@@ -1,4 +1,5 @@
-//! Warns about publicly known passwords. A warning names the field and where to change it, but never the password.
+//! Warns about publicly known passwords. A warning names the field with the password and the Secret for a new password.
+//! It never contains the password itself.
 
 use std::fmt::Write as _;
 
@@ -8,10 +9,10 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The word with which the rotation note in the catalogue begins if a credential must never change.
+/// The first word of the catalogue's rotation note about a credential that must never change.
 const UNCHANGEABLE: &str = "never";
 
-/// A password of the existing cloud that is a default of upstream's charts.
+/// A password of the existing cloud that equals a default of upstream's charts.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Warning {
@@ -19,10 +20,10 @@ pub(crate) struct Warning {
     pub release: String,
     /// The path of the password in the release's values.
     pub field: String,
-    /// The Secret to write a new password to, once the release is adopted.
+    /// The Secret to which the user writes a new password after the release is adopted.
     #[serde(rename = "place")]
     pub location: String,
-    /// The catalogue's rotation note: what the user must do to change the password, besides writing the Secret.
+    /// The rotation note in the catalogue: the steps that a new password needs in addition to the new Secret.
     #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }

@@ -70,7 +70,7 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns what the plan does with a release that the spec does not desire; `None` if the plan does nothing.
+/// Returns the effect of the plan on a release that the spec does not desire; `None` if there is no effect.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -88,7 +88,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Returns how a release differs from its desired state; `None` if it does not.
+    /// Compares a release with its desired state. Returns `None` if nothing differs.
     async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<ReleaseDiff>> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
@@ -120,8 +120,7 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // Another tool created this revision, with the desired values and objects: nothing differs. If osdpl had
-        // created it with the desired inputs, this function would have returned above.
+        // Nothing differs, but another tool created this revision, so its record has no label with the inputs.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -137,7 +136,7 @@ impl Comparison<'_> {
         Ok(Some(diff))
     }
 
-    /// Returns the values that differ, as the chart's templates read them, and how the chart changes.
+    /// Compares the merged values of the recorded and the desired release, and the two charts.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
@@ -157,8 +156,10 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if `--manifests` requests them. If the objects can't be rendered, it adds the
-    /// reason instead of failing: an unavailable chart must not hide the results of other releases.
+    /// Adds the objects that differ, if `--manifests` requests them.
+    ///
+    /// If osdpl can't render the objects, it adds the reason and does not fail, because an unavailable chart must not
+    /// hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,

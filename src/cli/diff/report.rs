@@ -9,7 +9,7 @@ use crate::finding_output::FindingOutput;
 use crate::value_change::Change;
 use osdpl_core::difference::Difference;
 
-/// What a reconcile pass would change in the releases.
+/// The result of `osdpl diff`: the changes that a reconcile pass would make to the releases.
 #[derive(Default, Serialize)]
 pub(crate) struct DiffReport {
     pub namespace: String,
@@ -27,10 +27,10 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether osdpl lacks a fact, so that the releases in `same` may differ after all.
+    /// Whether osdpl could not read a fact. Then the releases that `same` counts may differ.
     #[serde(skip)]
     pub uncertain: bool,
-    /// Notes for the user, such as that an older resource takes precedence.
+    /// Notes for the user, for example about an older resource that takes precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -51,12 +51,12 @@ pub(crate) struct ReleaseDiff {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why the objects of the release could not be compared.
+    /// The reason why osdpl could not compare the objects of the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// What a reconcile pass would do with one release.
+/// The effect that a reconcile pass would have on one release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub(crate) enum Outcome {
@@ -64,10 +64,10 @@ pub(crate) enum Outcome {
     Installed,
     /// The release would be uninstalled, because it is no longer desired.
     Uninstalled,
-    /// The release would become unmanaged, and stay as it is.
+    /// The release would become unmanaged. Its objects would not change.
     Unmanaged,
-    /// The release would be upgraded. `chart` says what changes besides values and objects, such as the chart's
-    /// version.
+    /// The release would be upgraded. `chart` describes any other difference than values and objects, such as a new
+    /// version of the chart.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,
@@ -134,7 +134,7 @@ impl DiffReport {
             (count(|outcome| *outcome == Outcome::Installed), "installed"),
             (count(|outcome| *outcome == Outcome::Uninstalled), "uninstalled"),
             (self.unmanaged + count(|outcome| *outcome == Outcome::Unmanaged), "unmanaged"),
-            (count(|outcome| matches!(outcome, Outcome::Stays { .. })), "left as it is despite the spec"),
+            (count(|outcome| matches!(outcome, Outcome::Stays { .. })), "unchanged because the change is impossible"),
             (
                 count(|outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Unreadable { .. })),
                 "can't be compared",
@@ -216,7 +216,7 @@ mod tests {
         let moved = report(vec![("f", release(Outcome::Stays { why: "it can't become y/f".into() }, vec![]))]);
         assert_eq!(
             moved.text(),
-            "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is despite the spec, 2 as desired.\n"
+            "f (openstack/x) stays as it is: it can't become y/f\n1 unchanged because the change is impossible, 2 as desired.\n"
         );
         assert!(moved.is_complete() && moved.differs());
         assert_eq!(report(vec![]).text(), "2 as desired.\n");

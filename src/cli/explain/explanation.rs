@@ -21,7 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// A path in a release's values, and what osdpl needs to explain the value at this path.
+/// The input of an explanation: a path in the values of releases, and the cloud and catalogue that set the value.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -63,8 +63,8 @@ pub(crate) struct OnNodes {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerValue {
-    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
-    /// resource.
+    /// The location at which the layer sets the value: a file, line and field such as
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
     #[serde(rename = "place")]
     pub location: String,
     /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
@@ -76,12 +76,12 @@ pub(crate) struct LayerValue {
     /// The CEL expression of the catalogue that results in the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// The Secret or other object that the expression reads, if it reads more than the spec and the catalogue.
+    /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// What osdpl knows about the key that the chart has at the explained path.
+/// The description of the chart's key at the explained path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
@@ -92,14 +92,14 @@ pub(crate) struct Chart {
     /// Whether the chart has a default for the key; `None` if osdpl does not know that.
     #[serde(skip)]
     pub has_default: Option<bool>,
-    /// What the chart does with the key, such as `has the key (number)`.
+    /// A phrase about the chart and the key, such as `has the key (number)`.
     #[serde(rename = "description")]
     pub description: String,
     /// The chart's default, if osdpl knows all of it. With `--charts`, osdpl always knows the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The outline ([`KeyTree::outline`]) of the chart's default, if it is a map or list and osdpl does not know all of
-    /// it.
+    /// The structure of the chart's default ([`KeyTree::outline`]), if the default is a map or list that osdpl knows
+    /// only in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -158,7 +158,8 @@ impl Query<'_> {
         Ok(Some(LayerValue { location, value, why, expression, source }))
     }
 
-    /// Returns the Secrets or the Ceph that an expression reads; `None` if it reads only the spec and the catalogue.
+    /// Describes the Secrets or the Ceph settings that an expression reads. Returns `None` if it reads only the spec
+    /// and the catalogue.
     fn source(&self, expression: &str) -> Option<String> {
         let describe_ceph = || {
             if self.cloud.is_offline {
@@ -184,7 +185,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns the Secret keys that an expression can read: the keys that the features in the expression reference.
+    /// Returns the Secret keys that an expression can read: each key that the spec references in a feature that the
+    /// expression uses.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -205,7 +207,7 @@ impl Query<'_> {
         let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
         let found = tree.find(self.path.keys());
         let default = found.and_then(KeyTree::default);
-        // Only maps and lists have entries to outline; long or secret texts do not.
+        // An outline lists the entries of a map or list. Other values, such as long or secret texts, have no outline.
         let has_entries = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
         let outline = found.filter(has_entries).filter(|_| default.is_none()).map(KeyTree::outline);
         Chart { default, outline, ..Chart::with_key(name, &classify_key_in(tree, self.catalog, self.path)) }
@@ -213,8 +215,8 @@ impl Query<'_> {
 }
 
 impl Chart {
-    /// Describes a chart whose keys osdpl does not know. `suffix` names the chart's version if the spec overrides the
-    /// version.
+    /// Describes a chart whose keys osdpl does not know. If the spec selects another version of the chart than the
+    /// lock, `suffix` names the version.
     fn unknown(name: String, suffix: &str) -> Self {
         let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }

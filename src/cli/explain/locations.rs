@@ -18,11 +18,11 @@ pub(crate) struct LocationFinder<'a> {
     pub document: Option<&'a Document>,
 }
 
-/// Where a layer sets a value, and why.
+/// The location at which a layer sets a value, and the reason in the catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
-    /// Where the layer sets the value: `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the
-    /// resource.
+    /// The location at which the layer sets the value: a file, line and field such as
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
     pub location: String,
     /// The catalogue's explanation why it sets this value, if the catalogue contains one.
     pub why: Option<String>,
@@ -31,8 +31,8 @@ pub(crate) struct ValueLocation {
 }
 
 impl LocationFinder<'_> {
-    /// Returns where the layer of this origin sets `path` of `release`. If the layer removes the path, `unset` is the
-    /// index of the entry in its `unset` list.
+    /// Returns the location at which the layer with this origin sets `path` in the values of `release`. If the layer
+    /// removes the path, `unset` is the index of the path in the layer's list `unset`.
     pub(crate) fn find(
         &self,
         origin: &Origin,
@@ -80,14 +80,14 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the parent of a field that ends with `.values`: `releases.nova` for `releases.nova.values`. The parent
-/// contains `values` and `unset`. Any other field is its own parent.
+/// Returns the field that contains `values` and `unset`: `releases.nova` for `releases.nova.values`. For a field that
+/// does not end with `.values`, it returns the same field.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Returns the keys that lead from the result of [`parent_field`] to the value at `path`. If the layer removes the
-/// value, the keys lead to the entry `unset` of its `unset` list.
+/// Returns the keys of the value at `path` below the result of [`parent_field`]. If the layer removes the value,
+/// `unset` is the index of the path in the layer's list `unset`, and the keys lead there.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],
@@ -95,8 +95,8 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field that sets a value: `field`, the layer's field. If the layer removes the value, it returns the
-/// entry of the layer's `unset` list, such as `releases.nova.unset[0]`.
+/// Returns the field of the layer that sets a value. If the layer removes the value, it returns the entry of the
+/// layer's list `unset`, such as `releases.nova.unset[0]`.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(parent)) => format!("{parent}.unset[{index}]"),

@@ -94,7 +94,7 @@ fn lines(default: &Value) -> String {
     formatted
 }
 
-/// Formats the value that helm gets, after its path; maps and lists begin on the next line.
+/// Formats a value as the text after its path: a scalar on the same line, a map or list as YAML on the next lines.
 fn equals(value: &Value) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => block(value),

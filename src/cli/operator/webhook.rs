@@ -15,11 +15,11 @@ use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, ClusterInfoOf, 
 
 #[derive(Args)]
 pub(crate) struct Webhook {
-    /// The address on which the operator serves the validating webhook (HTTPS, /validate). Without it, the webhook is
-    /// disabled.
+    /// The address on which the operator serves the validating webhook (HTTPS, /validate). Without an address, the
+    /// webhook is disabled.
     #[arg(id = "webhook_listen", long = "webhook-listen", env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
     listen: Option<SocketAddr>,
-    /// The file with the webhook's PEM certificate. The operator reloads it when it changes.
+    /// The file with the webhook's PEM certificate. The operator reloads the file after a change.
     #[arg(
         id = "webhook_certificate",
         long = "webhook-certificate",

@@ -28,7 +28,7 @@ pub(crate) struct PlanReport {
     /// Whether the planned spec differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
-    /// Whether osdpl refuses the spec, so that the operator does nothing for it.
+    /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
     /// Nodes whose labels would change.
@@ -49,7 +49,7 @@ pub(crate) struct PlanReport {
     pub notes: Vec<String>,
 }
 
-/// What the plan does with one release.
+/// The step of one release in the plan.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleasePlan {
@@ -64,7 +64,7 @@ pub(crate) struct ReleasePlan {
     /// The action that the operator would start, such as `helm upgrade --install`; absent if the step starts no action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Why the operator would start the action, or what the release waits for.
+    /// The reason for the action, or a description of what the release waits for.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) struct ReleasePlan {
     pub changes: Vec<Change>,
 }
 
-/// What the plan does with a release: run an action, wait, settle, or nothing.
+/// The kind of a release's step: run an action, wait, settle, or nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -160,7 +160,7 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // Without all facts, this plan has no exact hash. Use the hash that the operator has reported in the
+            // Without all facts, osdpl can't compute the hash. Use the hash that the operator has reported in the
             // status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {

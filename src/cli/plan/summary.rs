@@ -1,4 +1,4 @@
-//! Sums up a plan: the changed labels of nodes, what waits for approval, and the number of releases by step.
+//! Sums up a plan: the changed labels of nodes, the changes that wait for approval, and the number of releases by step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

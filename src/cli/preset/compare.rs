@@ -52,7 +52,8 @@ pub(crate) struct Services {
 impl Comparison {
     /// Compares two clouds. `document` contains the spec that both share, if it was read from a file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A service that installs no release with the cloud's features counts as absent: ovn, if the network uses ovs.
+        // A service that installs no release with the cloud's features counts as absent, for example ovn if the network
+        // uses ovs.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
             installed.chain(cloud.selection.external.keys()).cloned().collect()

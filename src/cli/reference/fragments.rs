@@ -147,7 +147,7 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Writes the list of certificates that osdpl verifies as Markdown. The text is empty without certificates.
+/// Writes, as Markdown, the list of certificates that osdpl verifies. The text is empty without certificates.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {

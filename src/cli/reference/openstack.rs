@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{Description, fragments};
 use osdpl_core::catalog::file;
 
-/// Describes an OpenStack release: the releases that can be upgraded to it, its variables for expressions, its values.
+/// Describes an OpenStack release: the releases from which an upgrade is possible, the variables for expressions, and
+/// the values.
 pub(crate) fn describe(entry: &file::OpenStackRelease) -> Description {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());

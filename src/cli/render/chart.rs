@@ -1,7 +1,7 @@
 //! Prepares the charts for the commands of install.sh: copies the charts that the user gave, or refers to the charts of
 //! a repository.
 
-#![allow(clippy::disallowed_methods, reason = "the command line reads the charts that its user names")]
+#![allow(clippy::disallowed_methods, reason = "the user names the charts on the command line")]
 
 use anyhow::Context as _;
 
@@ -28,12 +28,12 @@ pub(crate) struct Charts<'a> {
     catalog: &'a Catalog,
 }
 
-/// The chart of one release, as the helm command names it.
+/// The chart of one release, with the name or path for the helm command.
 pub(crate) struct PreparedChart {
     pub reference: ChartReference,
     /// The version, digest and origin of the chart, for a comment in the script.
     pub description: String,
-    /// The file with the CRDs of a copied chart; `None` if it has none, and for charts of a repository.
+    /// The file with the CRDs of a copied chart; `None` if the chart has no CRDs, or comes from a repository.
     pub crds: Option<String>,
 }
 

@@ -48,7 +48,7 @@ impl Arguments {
     }
 }
 
-/// Returns the namespace by whose UID install.sh recognizes this cluster.
+/// Returns the namespace and its UID. install.sh compares the UID, so that it does not run in another cluster.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
@@ -67,8 +67,8 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Checks that the operator has stored every credential. For a missing credential, osdpl has just generated a password
-/// that the operator will never use, so osdpl must not write it.
+/// Checks that the operator has stored every credential. For a missing credential, osdpl has just generated a random
+/// password. It must not write this password, because the operator will generate another one.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);
@@ -92,7 +92,7 @@ async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> 
     }
     if !missing.is_empty() {
         bail!(
-            "credentials are not stored yet: {}; the operator generates them when it reconciles the resource, even if paused; apply it, and try again",
+            "credentials are not stored yet: {}; apply the resource, so that the operator generates them (even if the cloud is paused), and try again",
             missing.join(", ")
         );
     }

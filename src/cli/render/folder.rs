@@ -95,7 +95,7 @@ fn create_folder(path: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(path).map_err(|error| {
         let why = match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder".to_owned(),
-            ErrorKind::PermissionDenied => "permission denied; name a folder below one of yours".to_owned(),
+            ErrorKind::PermissionDenied => "permission denied; name a folder to which you may write".to_owned(),
             _ => format!("{error}; name a folder that can be created"),
         };
         anyhow::anyhow!("creating the folder {}: {why}", path.display())

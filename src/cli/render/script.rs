@@ -37,7 +37,8 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 /// The first lines of each script, by which osdpl recognizes the scripts that it wrote.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// Marks scripts of a folder that also contains manifests. Do not change the text: later runs look for it.
+/// A line of each install.sh whose folder also contains manifests. Do not change the line, because later runs look for
+/// it.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
 /// Unsets variables that would make helm use another cluster than kubectl.
@@ -49,7 +50,7 @@ const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HE
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
-    /// The UID that the resource's namespace has in this cluster, and in no other cluster.
+    /// The UID of the resource's namespace. In any other cluster, a namespace of this name has another UID.
     pub uid: String,
 }
 
@@ -69,13 +70,14 @@ impl ClusterIdentity {
     }
 }
 
-/// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials.
+/// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials. Returns
+/// the removed releases.
 ///
-/// Until osdpl has written the new script, another script marks the folder and does nothing, so that the next run
-/// recognizes the files of this run. Returns the removed releases.
+/// Then it writes a temporary install.sh that installs nothing. If this run fails, the next run finds this script and
+/// knows which files this run wrote.
 ///
 /// # Errors
-/// If a file that osdpl has not written would be overwritten; nothing is removed then.
+/// If the run would overwrite a file that osdpl has not written; nothing is removed then.
 pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
@@ -104,7 +106,7 @@ pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) ->
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
-    let message = "osdpl render did not finish, and this folder is incomplete; run it again; nothing was done";
+    let message = "osdpl render did not finish, so this folder is incomplete; nothing was done; run osdpl render again";
     format!("{BEGIN}that is not completely written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(message))
 }
 
@@ -162,7 +164,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // The command gets its chart from `chart.reference`, so the path here stays empty.
+        // The command gets its chart from `chart.reference`, so it needs no path here.
         let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -299,7 +301,7 @@ mod tests {
         write("nova.manifest.yaml", "x: 1\n");
         let run = Command::new("sh").arg(home.path().join(NAME)).output().unwrap();
         let error = String::from_utf8(run.stderr).unwrap();
-        assert!(run.status.code() == Some(1) && error.contains("run it again"), "{error}");
+        assert!(run.status.code() == Some(1) && error.contains("run osdpl render again"), "{error}");
         assert_eq!(clear(&folder, &["nova"], true).unwrap(), ["glance"]);
         assert_eq!(clear(&folder, &["glance"], false).unwrap(), ["nova"]);
         assert!(!folder.has("nova.yaml") && !folder.has("nova.manifest.yaml"));

@@ -11,8 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first: if this fails, it has
-    /// not written any secret yet.
+    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first, so that it has written
+    /// no secret if the preparation fails.
     pub(super) async fn write(
         &self,
         folder: &Folder,

@@ -1,4 +1,4 @@
-//! Defines the test cases of `osdpl test`: each case describes a cloud, and what the user expects of it.
+//! Defines the test cases of `osdpl test`. Each case describes a cloud, and the user's expectations of this cloud.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use osdpl_values::expr::{Expression, pattern_error};
 use osdpl_values::{Path, Values, merge};
 
-/// A test case: a cloud, and what the user expects of it.
+/// A test case: a cloud, and the user's expectations of this cloud.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// A sentence that says what the case expects.
+    /// A sentence that describes the expectation.
     pub name: String,
     /// The resource's file, relative to the file of cases.
     pub file: Option<String>,
@@ -34,8 +34,8 @@ pub(crate) struct Expectation {
     pub release: Option<String>,
     /// A path in the values of the release.
     pub path: Option<String>,
-    /// The value that must be at `path`. If no layer sets a value there, the chart's default must equal it. Null means
-    /// that a layer must remove the chart's default.
+    /// The value that must be at `path`, set by a layer or as the chart's default. Null means that a layer must remove
+    /// the chart's default.
     #[serde(deserialize_with = "value_or_null")]
     pub equals: Option<Value>,
     /// The smallest number that may be at `path`.
@@ -58,7 +58,7 @@ pub(crate) struct Expectation {
     pub warns: Option<String>,
 }
 
-/// Deserializes `equals: null` as the expected value null, not as an absent field.
+/// Distinguishes the expected value null (`equals: null`) from an absent field.
 fn value_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -85,7 +85,7 @@ impl Expectation {
     /// Checks that the expectation is complete and can fail.
     ///
     /// # Errors
-    /// Describes the problem.
+    /// If the expectation is invalid. The error describes the problem.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { release, path, equals, at_least, at_most, matches, exists, holds, wanted, refused, warns } = self;
         let about_value =
@@ -94,15 +94,15 @@ impl Expectation {
         let count = about_value.iter().chain(&others).filter(|is_set| **is_set).count();
         if count != 1 {
             return Err(format!(
-                "it has {count} expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
+                "this expectation sets {count} of the following fields; set exactly one: equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
             ));
         }
         let is_about_value = about_value.contains(&true);
         match (release, path) {
             (None, _) if is_about_value || holds.is_some() || wanted.is_some() => {
-                return Err("it has no release; name one with `release`".into());
+                return Err("this expectation has no release; name one with `release`".into());
             }
-            (_, None) if is_about_value => return Err("it has no path; name one with `path`".into()),
+            (_, None) if is_about_value => return Err("this expectation has no path; name one with `path`".into()),
             (_, Some(_)) if !is_about_value => return Err("`path` has no effect here; take it out".into()),
             (Some(_), _) if refused.is_some() || warns.is_some() => {
                 return Err("`release` has no effect here; take it out".into());
@@ -121,7 +121,7 @@ impl Expectation {
 /// Checks that a text is a CEL expression.
 ///
 /// # Errors
-/// Describes the problem.
+/// If the text is no CEL expression. The error describes the problem.
 fn check_condition(text: &str) -> Result<(), String> {
     Expression::compile(text).map(drop).map_err(|error| error.to_string())
 }
@@ -129,7 +129,7 @@ fn check_condition(text: &str) -> Result<(), String> {
 /// Checks that a text is a regular expression.
 ///
 /// # Errors
-/// Describes the problem.
+/// If the text is no regular expression. The error describes the problem.
 fn check_pattern(text: &str) -> Result<(), String> {
     let Some(problem) = pattern_error(text) else { return Ok(()) };
     Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))

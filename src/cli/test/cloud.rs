@@ -97,7 +97,7 @@ impl Cloud {
     /// Describes how the cloud fails an expectation; `None` if the expectation is met.
     ///
     /// # Errors
-    /// Describes what is wrong with the expectation itself.
+    /// If the expectation itself is invalid, for example because its path is misspelled.
     pub(crate) fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
@@ -132,8 +132,11 @@ impl Cloud {
         }
     }
 
-    /// Checks a value. A path that no layer sets and the chart does not have is an error: it is most likely misspelled,
-    /// and the case might pass only because of that.
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// If no layer sets the path and the chart does not have it. The path is then most likely misspelled, and an
+    /// expectation such as `exists: false` would pass by accident.
     fn check_value(
         &self,
         name: &str,
@@ -147,7 +150,7 @@ impl Cloud {
             && is_known
             && let Some(KeyState::No(hint)) = classify_key(&self.loaded.catalog, &release.chart, &path)
         {
-            bail!("no layer sets {path}, and chart {} does not have it{hint}; correct the path", release.chart);
+            bail!("no layer sets {path}, and chart {} does not have this key{hint}; correct the path", release.chart);
         }
         let tree = self.loaded.catalog.keys().get(&release.chart).filter(|_| is_known);
         Ok(CheckedValue { name, release, path: &path, tree }.failure(expectation))

@@ -11,7 +11,7 @@ use osdpl_values::yaml::{self, redact_literals};
 pub(crate) struct CaseProblem {
     /// The keys that lead from the case to the field.
     pub keys: Vec<String>,
-    /// What is wrong with the field, and what to do.
+    /// The description of the problem, and what the user must do.
     pub problem: String,
 }
 
@@ -33,7 +33,7 @@ use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
-/// The required fields of a case, each with what it contains.
+/// The required fields of a case, each with a description of its contents.
 const REQUIRED: [(&str, &str); 2] =
     [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 
@@ -55,10 +55,10 @@ const EXPECTED: [(&str, FieldType); 11] = [
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
 /// First it parses these lines alone as a [`Case`], so that `y` in a field for strings is a string. If the lines alone
-/// can't be parsed, it uses `parsed`: the value of the case in the parsed file, where `y` is a boolean.
+/// can't be parsed, it uses `parsed`, the value that a YAML parser found for the case. There, `y` is a boolean.
 ///
 /// # Errors
-/// Describes the first problem.
+/// If the case is invalid. The error describes the first problem.
 pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
     let begin = first_line(lines, begin);
     let case_lines = &lines[begin..first_line(lines, end).max(begin)];
@@ -68,8 +68,8 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The lines of the case alone are not valid YAML: the case uses YAML anchors of other cases, or shares a line with
-    // another case. Use the case's value in the parsed file.
+    // The case can't be parsed from its lines alone, because it uses YAML anchors of other cases, or shares a line with
+    // another case. So convert the value that the parser of the whole file found.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
@@ -86,7 +86,7 @@ fn first_line(lines: &[&str], begin: u64) -> usize {
     (0..=index).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(index)
 }
 
-/// Returns the keys of the first invalid field, and what is wrong with it; `None` if all fields are valid.
+/// Returns the keys of the first invalid field, and a description of the problem; `None` if all fields are valid.
 fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     if !parsed.is_object() {
         return Some((Vec::new(), "this is not a case; write its fields, each as key: value".into()));
@@ -95,7 +95,7 @@ fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
         return Some((vec![field], problem));
     }
     if let Some((field, what)) = REQUIRED.into_iter().find(|(field, _)| parsed[*field].is_null()) {
-        return Some((Vec::new(), format!("it has no `{field}`; write one: {what}")));
+        return Some((Vec::new(), format!("this case has no `{field}`; write one: {what}")));
     }
     parsed["expect"].as_array().into_iter().flatten().enumerate().find_map(|(number, expectation)| {
         let (field, problem) = find_field_problem(expectation, &EXPECTED)?;
@@ -103,7 +103,7 @@ fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     })
 }
 
-/// Returns the name of a field that is unknown or has the wrong type, and what is wrong with it.
+/// Returns the name of a field that is unknown or has the wrong type, and a description of the problem.
 fn find_field_problem(parsed: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
     let names = || fields.iter().map(|(name, _)| *name);
     let parsed = parsed.as_object()?;
@@ -214,8 +214,8 @@ mod tests {
             ("- name: a\n  presets: core\n  expect: []", "3: `presets` takes a list of strings"),
             ("- name: a\n  expect: [x]", "3: `expect` takes a list of maps"),
             ("- name: a\n  expect:\n  - {release: a,\n     atLeast: hunter2}", "5: `atLeast` takes a number"),
-            ("- name: a", "2: it has no `expect`; write one"),
-            ("- expect: []", "2: it has no `name`; write one"),
+            ("- name: a", "2: this case has no `expect`; write one"),
+            ("- expect: []", "2: this case has no `name`; write one"),
         ] {
             let found = read(&format!("cases:\n{case}\n"));
             let Err(problem) = &found[0] else { panic!("{case} is valid") };

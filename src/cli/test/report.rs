@@ -23,7 +23,7 @@ pub(crate) struct CaseResult {
     pub location: String,
     pub name: String,
     pub passed: bool,
-    /// Why osdpl could not check the case: what is wrong with its file or with the case itself.
+    /// The problem in the case or in its file, if osdpl could not check the case.
     #[serde(rename = "wrong", skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

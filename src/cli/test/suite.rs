@@ -16,7 +16,7 @@ pub(crate) struct Suite {
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
-    /// The parsed file, whose nodes know their lines.
+    /// The parsed file. Each node contains its line number.
     root: LocatedNode,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Suite {
 pub(crate) struct InvalidCase {
     /// The name of the case, if it has one.
     pub name: String,
-    /// What is wrong with the case, with its file and line.
+    /// The description of the problem, with the file and line.
     pub problem: String,
 }
 
@@ -42,7 +42,7 @@ impl Suite {
     pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
         if text.lines().all(is_blank) {
-            bail!("{name}: it is empty; write cases below `cases` (deploy/tests.yaml has one of each kind)");
+            bail!("{name}: the file is empty; write cases below `cases` (deploy/tests.yaml has one of each kind)");
         }
         if text.lines().any(|line| line.starts_with("apiVersion:")) {
             bail!(
@@ -72,7 +72,7 @@ impl Suite {
             }
         };
         if cases.is_empty() {
-            bail!("{name}: there is no case in it; write one below `cases`");
+            bail!("{name}: the file contains no case; write one below `cases`");
         }
         Ok(Self { file, cases, name: name.to_owned(), root })
     }
@@ -80,18 +80,18 @@ impl Suite {
     /// Checks that a case can be evaluated and can fail.
     ///
     /// # Errors
-    /// Describes the problem with its location.
+    /// If the case is invalid. The error describes the problem with its location.
     pub(crate) fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let location = self.location(index, None);
         match (&case.file, &case.spec) {
-            (Some(_), Some(_)) => bail!("{location}: it has both `file` and `spec`; take one out"),
+            (Some(_), Some(_)) => bail!("{location}: this case has both `file` and `spec`; take one out"),
             (None, None) if self.file.is_none() => {
-                bail!("{location}: it names no cloud; add `spec`, or `file` here or for all cases at the top")
+                bail!("{location}: this case names no cloud; add `spec`, or `file` here or for all cases at the top")
             }
             _ => {}
         }
         if case.expect.is_empty() {
-            bail!("{location}: it expects nothing, so it can't fail; add expectations in `expect`");
+            bail!("{location}: this case expects nothing, so it can't fail; add expectations in `expect`");
         }
         let is_refused = case.expect.iter().any(|expectation| expectation.refused.is_some());
         for (number, expectation) in case.expect.iter().enumerate() {
@@ -101,7 +101,7 @@ impl Suite {
             }
             if is_refused && expectation.release.is_some() {
                 bail!(
-                    "{}: a refused cloud has no releases, so this can't fail; move it to a case without `refused`",
+                    "{}: a refused cloud has no releases, so this expectation can't fail; move it to a case without `refused`",
                     location()
                 );
             }
@@ -137,13 +137,16 @@ mod tests {
     fn explains_invalid_files_with_their_lines() {
         let with = |expectation: &str| format!("cases:\n- name: a\n  spec: {{}}\n  expect:\n  - {expectation}\n");
         for (text, expected) in [
-            ("cases: []\n".to_owned(), "cases.yaml: there is no case in it; write one below `cases`"),
-            ("cases:\n- name: a\n  expect: [{refused: x}]\n".to_owned(), "cases.yaml:2: it names no cloud; add `spec`"),
+            ("cases: []\n".to_owned(), "cases.yaml: the file contains no case; write one below `cases`"),
+            (
+                "cases:\n- name: a\n  expect: [{refused: x}]\n".to_owned(),
+                "cases.yaml:2: this case names no cloud; add `spec`",
+            ),
             (
                 "cases:\n- name: a\n  file: x\n  spec: {}\n  expect: []\n".to_owned(),
-                "cases.yaml:2: it has both `file` and `spec`",
+                "cases.yaml:2: this case has both `file` and `spec`",
             ),
-            ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: it expects nothing"),
+            ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: this case expects nothing"),
             (
                 "cases:\n- name: a\n  sepc: {}\n".to_owned(),
                 "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
@@ -156,24 +159,27 @@ mod tests {
             ),
             (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
             (with("{release: a, wanted: 7}"), "cases.yaml:5: `wanted` takes true or false"),
-            (with("{release: a, path: b}"), "cases.yaml:5: it has 0 expectations; use exactly one of equals"),
-            (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it has 2 expectations"),
-            (with("{path: b, equals: 1}"), "cases.yaml:5: it has no release; name one with `release`"),
-            (with("{release: a, equals: 1}"), "cases.yaml:5: it has no path; name one with `path`"),
+            (
+                with("{release: a, path: b}"),
+                "cases.yaml:5: this expectation sets 0 of the following fields; set exactly one: equals",
+            ),
+            (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: this expectation sets 2 of"),
+            (with("{path: b, equals: 1}"), "cases.yaml:5: this expectation has no release; name one with `release`"),
+            (with("{release: a, equals: 1}"), "cases.yaml:5: this expectation has no path; name one with `path`"),
             (with("{release: a, path: b, wanted: true}"), "cases.yaml:5: `path` has no effect here"),
             (with("{release: a, refused: x}"), "cases.yaml:5: `release` has no effect here"),
             (with("{refused: ''}"), "cases.yaml:5: the text is empty, which matches everything; write a part"),
             (with("{warns: ' '}"), "cases.yaml:5: the text is empty, which matches everything; write a part"),
             (
                 with("{refused: x}\n  - {release: a, wanted: false}"),
-                "cases.yaml:6: a refused cloud has no releases, so this can't fail; move it to a case",
+                "cases.yaml:6: a refused cloud has no releases, so this expectation can't fail; move it to a case",
             ),
             (with("{refused: x}\n  - {warns: y}"), "valid"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is not a valid path"),
             (with("{release: a, path: b, equals: null}"), "valid"),
             (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is not a regular expression: "),
             (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is not a valid CEL expression"),
-            ("# nothing\n".to_owned(), "cases.yaml: it is empty; write cases below `cases`"),
+            ("# nothing\n".to_owned(), "cases.yaml: the file is empty; write cases below `cases`"),
             ("apiVersion: v1\n".to_owned(), "cases.yaml: this is a Kubernetes object, not a file of cases; name"),
         ] {
             let found = problem(&text);

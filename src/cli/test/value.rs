@@ -19,13 +19,14 @@ pub(crate) struct CheckedValue<'a> {
     pub tree: Option<&'a KeyTree>,
 }
 
-/// What osdpl knows about the value at a path.
+/// The result of the search for a value at a path.
 enum Found {
     /// A layer sets this value. If the value is null, it removes the chart's default.
     Given(Value),
     /// No layer sets a value, so the chart's default applies.
     Default(Value),
-    /// No layer sets a value. The chart has a default, but the catalogue's key tree does not contain all of it.
+    /// No layer sets a value. The chart has a default, but the catalogue's key tree contains only a part of this
+    /// default.
     Unlisted,
     /// Neither a layer nor the chart has a value.
     Nothing,

@@ -22,7 +22,7 @@ struct Argument {
     path: PathBuf,
     /// The range of the argument's documents in [`Inputs::documents`].
     documents: Range<usize>,
-    /// The files that can't be read, each with the reason and what to do.
+    /// The files that can't be read, each with the reason and a remedy.
     unreadable: Vec<(String, String)>,
 }
 
@@ -53,7 +53,7 @@ impl Inputs {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
 
-    /// Returns what the report needs to know about each argument: its name, its documents and its unreadable files.
+    /// Returns the data of each argument for the report: its name, its documents and its unreadable files.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = validate::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unreadable }| {
             let documents = &self.documents[documents.clone()];
@@ -69,10 +69,10 @@ impl Inputs {
         self.texts.push((name, text));
     }
 
-    /// Reads the manifests of a folder and its subfolders.
+    /// Reads the manifests of a folder and its subfolders. It adds subfolders that can't be read to `unreadable`.
     ///
     /// # Errors
-    /// If the folder can't be listed; problems of its subfolders are collected.
+    /// If the folder itself can't be listed.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the folders that its user names")]
     fn folder(
         &mut self,
@@ -81,7 +81,7 @@ impl Inputs {
         unreadable: &mut Vec<(String, String)>,
     ) -> Result<(), (String, String)> {
         let problem = |error: &std::io::Error| (folder.display().to_string(), ReadError::new("", error).why);
-        // Links may lead to a folder more than once, or in a circle: read each folder only once.
+        // Links may lead to a folder more than once, or in a circle. So read each folder only once.
         if !visited.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }

@@ -11,8 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// Why the objects that the user asked about are not ready, as lines of text and as chains to root causes, with the
-/// objects that the user should inspect.
+/// The explanation why objects are not ready. It has lines of text, the chains to the root causes, and the objects that
+/// the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -21,7 +21,7 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an explanation without lines, which means that everything that the user asked about is ready.
+    /// Returns an empty explanation. It means that everything that the user asked about is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
@@ -206,8 +206,8 @@ impl Explanation {
         any
     }
 
-    /// Adds a chain to the explanation: a line for each link, which the next link causes, and the objects to inspect,
-    /// beginning with the root cause.
+    /// Adds a chain to the explanation: a line for each link, from the affected object to the root cause, and the
+    /// objects to inspect.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());
@@ -226,7 +226,8 @@ fn is_cron(affected: &AffectedObject) -> bool {
     affected.chain.links[0].object.kind == cron::KIND
 }
 
-/// Describes why an affected object waits, such as `nova/compute waits for it, through neutron/ovs-agent`.
+/// Returns a line about an object that waits for the root cause, such as
+/// `nova/compute waits for it, through neutron/ovs-agent`. The lines before name the root cause.
 fn describe_wait(chain: &Chain) -> Option<String> {
     let [affected, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Finds what the user of `osdpl why` names: a service, release, component, workload, Job or `CronJob`.
+//! Finds the object that the user of `osdpl why` names: a service, release, component, workload, Job or `CronJob`.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 
-/// What the user of `osdpl why` named.
+/// The object that the user named on the command line of `osdpl why`.
 pub(crate) enum Subject<'a> {
     /// The names of one release, or of all releases of a service, in the catalogue.
     Releases(Vec<&'a str>),
@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
         job().or_else(|| self.crons().find(is_requested).map(Subject::Cron))
     }
 
-    /// Returns every name for which [`Self::find`] finds something.
+    /// Returns every name that [`Self::find`] accepts.
     pub(crate) fn all(&self) -> Vec<String> {
         let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);

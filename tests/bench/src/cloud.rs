@@ -81,7 +81,7 @@ impl World {
         Ok(world)
     }
 
-    /// Packages the charts, so that no measured helm process does that.
+    /// Packages the charts before the measurements, so that all methods install the same archives.
     async fn pack(&self, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.charts)?;
         for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())?.flatten() {
@@ -131,7 +131,7 @@ impl World {
     }
 }
 
-/// What plain helm needs to install one release.
+/// The chart, the values and the dependencies with which plain helm installs one release.
 pub struct Release {
     /// The chart's archive.
     pub chart: PathBuf,
@@ -202,7 +202,7 @@ impl<'a> Cloud<'a> {
                     order.push(name);
                 }
             }
-            assert!(order.len() > before, "the catalogue refuses cyclic dependencies");
+            assert!(order.len() > before, "the dependencies of the releases must not be cyclic");
         }
         order
     }
@@ -232,7 +232,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// Returns the releases and their dependencies as the operator computes them.
+/// Computes the releases and their dependencies with the operator's code.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
     let catalog = osdpl_core::files::load_catalog(None)?;
     let name = deployment.name_any();

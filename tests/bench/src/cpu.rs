@@ -21,8 +21,8 @@ impl Cpu {
     pub fn of(pid: u32) -> anyhow::Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        // The program's name (field 2) may contain spaces, so count the fields after the name: `utime`, field 14 of the
-        // line, is the 12th of these fields.
+        // The program's name (field 2) may contain spaces, so count the fields after the name. `utime` is field 14 of
+        // the line, and so the 12th field after the name.
         let fields: Vec<&str> =
             stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| -> anyhow::Result<u64> {

@@ -63,7 +63,7 @@ impl Operator {
     }
 }
 
-/// Installs a cloud with the operator, and returns what that cost.
+/// Installs a cloud with the operator, and returns the time and CPU time of the installation.
 pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     let operator = Operator::start(cloud.world).await?;
     let (before, began) = (Cpu::of(operator.pid)?, Instant::now());

@@ -1,5 +1,5 @@
-//! Measures the computation of a pass, for clouds of 60 and of 1 000 releases and for the sample: loading the
-//! catalogue, and selecting, resolving and planning a spec.
+//! Measures the computation of a pass: loading the catalogue, and selecting, resolving and planning a spec. It uses
+//! clouds of 60 and of 1 000 releases, and the sample.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -94,8 +94,8 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, to load all data that osdpl
-/// loads lazily.
+/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, because the first run loads
+/// some data.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;

@@ -32,7 +32,7 @@ impl fmt::Display for Method {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
             Self::Sequential => "plain helm, one after another",
-            Self::Ordered => "plain helm, in release order",
+            Self::Ordered => "plain helm, in dependency order",
             Self::AtOnce => "plain helm, all at once",
             Self::Operator => "the operator",
         })
@@ -73,9 +73,9 @@ mod goals {
 #[derive(Default)]
 pub struct Report {
     costs: BTreeMap<Method, Vec<Cost>>,
-    /// What the benchmark measured on the installed cloud, after the installations.
+    /// The measurements on the installed cloud, after the installations.
     pub steady: Option<Steady>,
-    /// What the benchmark measured on a large cloud, if the user requested that.
+    /// The measurements on a large cloud, if the user requested them.
     pub scale: Option<Scale>,
 }
 

@@ -41,7 +41,7 @@ const RELEASES_OF_THE_SAMPLE: usize = 13;
 /// How many times the benchmark makes a pod unready.
 const EVENTS: usize = 5;
 
-/// What the benchmark measured on a large cloud.
+/// The measurements of the operator on a large cloud.
 pub struct Scale {
     /// The number of the cloud's releases.
     pub releases: usize,
@@ -77,7 +77,7 @@ pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Resu
     operator::until_ready(&cloud).await?;
     let install = began.elapsed();
     println!(
-        "Ready after {:.0} s; two idle minutes, then {EVENTS} pods that lose their readiness",
+        "Ready after {:.0} s. The operator is now idle for two minutes; then {EVENTS} pods become unready",
         install.as_secs_f64()
     );
     tokio::time::sleep(Duration::from_mins(1)).await;
@@ -135,8 +135,8 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the sample's cloud with the small services added. Each small service gets the same number of pods, so that
-/// the cloud has about [`PODS`] pods.
+/// Returns a cloud with the sample's services and the additional small services. Each small service gets the same
+/// number of pods, so that the cloud has about [`PODS`] pods.
 async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
     let namespace = "bench-scale";
     let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();

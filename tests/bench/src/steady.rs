@@ -1,4 +1,5 @@
-//! Measures an installed cloud: the operator's memory, an idle minute, the change of one key.
+//! Measures the operator on an installed cloud: its memory, its work in an idle minute, and its reaction to the change
+//! of one key.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use crate::operator::{self, Operator};
 /// How many times the benchmark changes one key of the values.
 const CHANGES: u32 = 5;
 
-/// What the benchmark measured on an installed cloud.
+/// The measurements of the operator on an installed cloud.
 pub struct Steady {
     /// The operator's resident memory 60 s after the installation, in KiB.
     pub resident: u64,
@@ -38,7 +39,9 @@ pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Ste
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;
     operator::until_ready(cloud).await?;
-    println!("the cloud is installed; 60 s until its memory is measured, 60 s idle, {CHANGES} changes of one key");
+    println!(
+        "the cloud is installed; waiting 60 s to measure the memory, then 60 s idle, then {CHANGES} changes of one key"
+    );
     tokio::time::sleep(Duration::from_mins(1)).await;
     let (resident, peak) = (cpu::resident(operator.pid)?, cpu::peak(operator.pid)?);
     let (helm, writes) = (operator.helm_started().await?, writes(cluster)?);
@@ -70,8 +73,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
                 return Ok(began.elapsed());
             }
-            // Poll for helm's process: only root gets events about the processes of others, and a wrapper around helm
-            // would slow down the operator.
+            // Poll for helm's process. Only root gets events about the children of other processes, and a wrapper
+            // around helm would slow down the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")

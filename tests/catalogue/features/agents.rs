@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// With OVN, Neutron deploys RPC servers only for additional agents, such as for VPN or BGP: OVN's own components use
-/// its databases. Neutron's API processes serve no RPC.
+/// With OVN, Neutron deploys RPC servers only for additional agents, such as for VPN or BGP. OVN's own components use
+/// OVN's databases instead of RPC.
 #[test]
 fn agents_with_ovn_use_rpc_servers() {
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});

@@ -79,9 +79,9 @@ fn several_stores_have_their_mounts() {
     ]);
 }
 
-/// The chart creates and mounts a claim for `storage: pvc` only. With Cinder as a second backend, the catalogue mounts
-/// the claim, and sets the path of images in an additional configuration file, because the chart's own setting names an
-/// unused folder.
+/// Glance's chart creates and mounts a PVC only if the value `storage` is `pvc`. If Cinder is a second backend,
+/// `storage` is `cinder`, so the catalogue's values mount the PVC. The chart's setting for the folder of images then
+/// names an unused folder; an additional configuration file sets the mounted folder.
 #[test]
 fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});
@@ -134,7 +134,8 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     );
 }
 
-/// If images and volumes share a Ceph user, there is one keyring: Kubernetes refuses a volume with two files of a name.
+/// If images and volumes share a Ceph user, there is one keyring, because Kubernetes refuses a volume with two files of
+/// the same name.
 #[test]
 fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();

@@ -16,7 +16,8 @@ const MADE: [(&str, &str); 6] = [
     ("securityGroups", "s-1"),
 ];
 
-/// Returns a cloud with amphorae, whose spec has these settings and whose Job has written these facts.
+/// Returns a cloud with Octavia's amphorae. `amphora` contains their settings in the spec, and `written` the facts that
+/// a Job has written.
 fn cloud(amphora: &Value, written: &[(&str, &str)]) -> Desired {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"octavia": {"enabled": true}},
                       "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}});

@@ -1,4 +1,4 @@
-//! Checks what pods require of their node, and of servers outside of the cluster.
+//! Checks features that depend on a folder of the node, on the labels of nodes, or on servers outside of the cluster.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn share_service_creates_the_switch_folder() {
         assert_eq!(volumes[0]["hostPath"], json!({"path": "/run/openvswitch", "type": "DirectoryOrCreate"}));
         assert!(
             mounted(&value(&format!("{parent}.volumeMounts"))),
-            "the container mounts the volume, because the kubelet ignores a volume without mounts: {features}"
+            "the container must mount the volume, because the kubelet ignores a volume without mounts: {features}"
         );
     }
 }
@@ -44,7 +44,11 @@ fn share_servers_run_on_nodes_with_a_switch() {
     let roles = json!({"roles": {"control-plane": {"names": ["c1"]}, "compute": {"names": ["n1"]}}});
     let label = "labels.share.node_selector_key";
     assert_eq!(manila(&generic, &roles)(label), "openvswitch");
-    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "without roles, the user labels the nodes");
+    assert_eq!(
+        manila(&generic, &json!({}))(label),
+        Value::Null,
+        "without roles, the values set no label, because the user labels the nodes"
+    );
     assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "without share servers, manila needs no switch");
 }
 
@@ -82,8 +86,8 @@ fn driver_passwords_are_not_in_values() {
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
         let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
         assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
-        // Manila never reads the connection to the database from a Secret: the feature `database` can't declare
-        // Manila's database, because Manila's chart does not support that.
+        // Manila never reads the connection to its database from a Secret, because Manila's chart does not support
+        // this. So the feature `database` does not declare Manila's database.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let spec =

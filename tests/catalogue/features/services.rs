@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{Set, reports};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// Checks clouds with these services (names separated by spaces) and the features of each case: osdpl sets the expected
-/// values, and refuses nothing.
+/// Checks that osdpl sets the expected values in a cloud with the features of each case, and refuses no case. `service`
+/// contains the names of the cloud's services, separated by spaces.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -149,7 +149,7 @@ fn zones_use_the_configured_servers() {
     assert_eq!(pools[0]["targets"][0]["options"]["rndc_port"], 953);
     assert!(
         text.contains("host: ${MINIDNS_SERVICE_HOST}"),
-        "a shell script of the chart replaces the variable: {text}"
+        "the values must contain the variable, because a shell script of the chart replaces it: {text}"
     );
     let neutron = &desired.releases["neutron"].values;
     assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));

@@ -1,5 +1,5 @@
-//! Checks what upstream's charts render for settings that osdpl makes with plain values, because the charts have no
-//! switch: provided certificates, and a claim for images in addition to Cinder.
+//! Renders upstream's charts with two features that the charts do not offer, so that the catalogue adds volumes and
+//! objects through values: certificates that the user provides, and a PVC for images while Cinder stores images, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +49,8 @@ fn provided_certificates_are_mounted_not_issued() {
     }
 }
 
-/// When the user adds Cinder as a second image backend, the chart no longer renders glance's PVC, so
-/// osdpl adds the claim to the values. It must equal the chart's claim, so that the images on it are kept.
+/// If Cinder is a second backend for images, Glance's chart does not render the PVC, so the catalogue adds the PVC to
+/// the values. The PVC must not change when the user adds Cinder, because it contains images.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {
@@ -79,7 +79,7 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         assert_eq!(
             paths.len(),
             mounts.len(),
-            "the container has at most one mount at each path, because Kubernetes refuses a second one: {mounts:#?}"
+            "Kubernetes refuses a container with two mounts at the same path: {mounts:#?}"
         );
         let mount = mounts.into_iter().find(|mount| mount["mountPath"] == "/var/lib/glance/images").unwrap();
         let volumes = pod["volumes"].as_array().unwrap();

@@ -1,5 +1,5 @@
-//! Renders every release of the catalogue whose chart is available, with both versions of helm and for each `OpenStack`
-//! release, and checks that the output is stable and contains no secret that upstream ships.
+//! Renders every release of the catalogue whose chart is available, with both versions of helm and for each OpenStack
+//! release. The output must be stable, and must not contain secrets that upstream ships.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Secrets in upstream's values that the test recognizes by their text, whatever their key is called.
+/// Secrets in upstream's values that the test recognizes by their text. The names of their keys do not matter.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -40,7 +40,8 @@ struct Piece {
 }
 
 /// Returns the clouds to render: the clouds on Ceph for each OpenStack release, and the cloud without Ceph only for the
-/// newest release, because OpenStack releases differ in images only.
+/// newest OpenStack release. OpenStack releases differ only in their images, so one release is enough for the cloud
+/// without Ceph.
 pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     let newest = catalog.openstack.keys().max().unwrap();
     let mut clouds = Vec::new();
@@ -51,9 +52,11 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Returns the releases to render: each release whose chart is available, once for each set of values that the clouds
-/// give it. Random output does not depend on the values. So the test looks for random output only with the first set of
-/// values of a release in each OpenStack release.
+/// Returns the releases to render: each release whose chart is available, once for each set of values that it has in
+/// the clouds.
+///
+/// Random output does not depend on the values. So the test looks for random output only once for each release and
+/// OpenStack release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -69,8 +72,8 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Renders a release with both versions of helm, and returns the problems: errors of helm, differences between two
-/// renders, publicly known secrets, and folders of the node that the pods require but do not create.
+/// Renders a release with both versions of helm, and returns the problems: errors of helm, random output, publicly
+/// known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
     // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
@@ -110,8 +113,7 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the folders below `/run` that must exist on the node of a manifest's pods, and that these pods do not
-/// create.
+/// Returns the folders below `/run` that the pods of a manifest require on their node but do not create.
 fn missing_folders(manifest: &str) -> BTreeSet<String> {
     let typed = |kind: &str| {
         let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
@@ -122,8 +124,8 @@ fn missing_folders(manifest: &str) -> BTreeSet<String> {
     required.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
-/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password behind a key
-/// that is named like a secret.
+/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password as the value
+/// of a key that is named like a secret.
 fn is_known(line: &str) -> bool {
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
@@ -153,7 +155,8 @@ fn assigned(line: &str) -> Vec<(String, &str)> {
     line.match_indices([':', '=']).map(pair).collect()
 }
 
-/// Returns each variable of a container on one line: its name tells whether its value is a secret.
+/// Returns the environment variables of containers, each on one line with its value, because the variable's name shows
+/// whether the value is a secret.
 fn variables(manifest: &str) -> Vec<String> {
     let lines: Vec<&str> = manifest.lines().map(|line| line.trim().trim_start_matches("- ")).collect();
     let pairs =
@@ -199,10 +202,13 @@ fn charts_render_stably_without_public_secrets() {
             let folder = folder.display();
             assert!(
                 left.is_empty(),
-                "the test renders {left:?}: {folder} has the charts, and a cloud of the test has the releases"
+                "the test must render every release of upstream's charts in {folder}, but did not render {left:?}"
             );
         }
-        None => assert!(rendered.len() >= 14, "tests/charts has stand-ins for at least 14 releases: {rendered:?}"),
+        None => assert!(
+            rendered.len() >= 14,
+            "tests/charts must contain the charts of at least 14 releases, but contains only those of {rendered:?}"
+        ),
     }
     let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap().next();

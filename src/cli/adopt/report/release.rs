@@ -1,4 +1,4 @@
-//! Reports what the adoption of one release would change, for `osdpl adopt`.
+//! Reports the changes that the adoption of one release would cause, for `osdpl adopt`.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::adopt::effects::Effects;
 use osdpl_core::adopt::{Description, InstalledRelease};
 use osdpl_core::observed::ComparisonResult;
 
-/// What the adoption of one release would change.
+/// The changes that the adoption of one release would cause.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleaseReport {
@@ -18,11 +18,11 @@ pub(crate) struct ReleaseReport {
     pub revision: u32,
     /// The number of values that the spec overrides for this release only.
     pub overrides: usize,
-    /// What the adoption would change besides values and objects, such as the chart.
+    /// The changes other than values and objects, such as another version of the chart.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// Which other tool manages the release, so that osdpl can't adopt it, and what the user must do.
+    /// The other tool that manages the release, and a remedy; absent if osdpl can adopt the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -53,7 +53,7 @@ impl ReleaseReport {
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
     }
 
-    /// Returns one sentence about what adopting the release would change.
+    /// Returns one sentence about the changes that the adoption of the release would cause.
     pub(crate) fn sentence(&self) -> String {
         let overrides = match self.overrides {
             0 => String::new(),
@@ -94,8 +94,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns how the chart would change, and why osdpl could not compare the values. The values and objects that would
-/// change are in [`Effects`].
+/// Returns the changes that [`Effects`] does not contain: a change of the chart, or the reason why osdpl could not
+/// compare the release.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

@@ -16,13 +16,13 @@ pub(crate) enum Adoptability {
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
-    /// The resource does not select the release, or the cluster does not have the release. The text says which of the
-    /// two, and what to do.
+    /// The resource does not select the release, or the cluster does not have the release. The text describes the
+    /// problem and the remedy.
     Absent(String),
 }
 
-/// The resource, the releases that it selects, and helm's records, from which osdpl decides whether it can adopt a
-/// release.
+/// The input of the check whether osdpl can adopt a release: the resource, the releases that it selects, and helm's
+/// records.
 pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
@@ -51,7 +51,7 @@ impl<'a> AdoptionCheck<'a> {
     pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
             return Ok(Adoptability::Absent(format!(
-                "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ from the catalogue's",
+                "this release is not part of {}; enable its service in the resource, with the release's name and namespace if they differ from the catalogue's",
                 self.selection.name
             )));
         };
@@ -62,7 +62,7 @@ impl<'a> AdoptionCheck<'a> {
         };
         if self.is_unmanaged(name) {
             return Ok(Adoptability::Refused(
-                "the resource says `managed: false` for it; remove that field, and the release is in sync if nothing differs"
+                "the resource sets `managed: false` for this release; remove the field, and the release is in sync if nothing differs"
                     .into(),
             ));
         }
