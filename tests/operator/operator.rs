@@ -108,8 +108,8 @@ impl Operator {
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
-    /// Waits until the operator has had all inputs of a pass, including the charts, and found this number of releases
-    /// ready.
+    /// Waits until the operator's metrics report this number of ready releases. The operator does not update this
+    /// metric while it still fetches charts.
     pub async fn finds_ready(&self, releases: u64) {
         let found = async {
             while self.metric("osdpl_releases_ready ", "") != releases {

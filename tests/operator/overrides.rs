@@ -11,7 +11,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
-/// The beginning of nova's message while the operator waits for approval of the overrides.
+/// The beginning of the message of nova in the status, while the operator waits for approval of the overrides.
 const RESTARTS: &str = "values for some nodes split its DaemonSets differently, which restarts nova/compute on 3 nodes";
 
 /// Returns the name, without the digest at the end, and the number of nodes of each DaemonSet of a component.
@@ -30,8 +30,8 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
-/// Returns a spec with a role for node-1. If `overrides` is set, nova, neutron and libvirt have other values on this
-/// node; `cpus` are its dedicated CPUs.
+/// Returns a spec with a role for node-1. If `overrides` is true, nova, neutron and libvirt have other values on this
+/// node. `cpus` is the list of dedicated CPUs in these values.
 fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     let gpu = json!({"matchLabels": {"gpu": "big"}});
     let values = json!({
@@ -118,7 +118,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
-            "other values for the same node need no approval and upgrade only nova"
+            "other values for the same node must need no approval, and must upgrade only nova"
         );
         let rollout = world
             .until("the rollout of nova/compute waits for approval", |cloud| {
@@ -150,7 +150,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let cloud = world.until_reason(reason::INVALID).await;
         let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
-        // The API server refuses these specs by rules in the CRD, before the operator reads them.
+        // Rules in the CRD make the API server refuse these specs, so the operator never reads them.
         for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),

@@ -1,4 +1,4 @@
-//! Fields of the spec, such as `unset`, `valuesFrom` and `paused`, and their effect on helm's values and runs.
+//! Tests how fields of the spec, such as `unset`, `valuesFrom` and `paused`, affect helm's values and the helm runs.
 
 use std::process::Command;
 

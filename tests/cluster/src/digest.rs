@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 /// Returns a digest of a list of strings: sixteen hexadecimal digits. It includes the length of each string, so that
-/// [`ab`, `c`] and [`a`, `bc`] have different digests.
+/// the list `ab`, `c` and the list `a`, `bc` have different digests.
 pub(crate) fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
