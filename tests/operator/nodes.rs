@@ -115,7 +115,7 @@ fn sets_and_removes_exactly_the_role_labels() {
             }
         };
         let message = world
-            .until("the operator reports the label of another writer", has_warning("another writer set label"))
+            .until("the status reports that another writer has set the label", has_warning("another writer set label"))
             .await;
         let warning = format!(
             "spec.nodes.roles.compute: another writer set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"

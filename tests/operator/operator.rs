@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::helm::Recorder;
 use crate::world::{World, with_timeout};
 
-/// The helm version, charts and arguments with which a test starts an operator.
+/// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
     world: &'a World,
     helm: u8,

@@ -8,7 +8,8 @@ use osdpl_lint::validate::Schemas;
 
 use super::{checked_at, resource};
 
-/// Returns the findings that compare a spec with the cluster. Each finding begins with its severity and field.
+/// Returns the findings of the rules that compare a spec with the cluster. Each finding begins with its severity and
+/// field.
 fn findings_of(input: &str, cluster_info: &ClusterInfo) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
         let catalog = osdpl_core::files::load_catalog(None).unwrap();

@@ -130,7 +130,7 @@ impl<'a> Fixture<'a> {
         self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
     }
 
-    /// Returns the program's writes to Kubernetes after `since`: `VERB NAME`.
+    /// Returns the program's writes to Kubernetes after `since`, each as `VERB NAME`.
     pub fn written_since(&self, since: Timestamp) -> Vec<String> {
         let user = format!("system:serviceaccount:{}:{NAME}", self.world.namespace);
         let entries: Vec<AuditEntry> = self.world.cluster().audit(since).unwrap();

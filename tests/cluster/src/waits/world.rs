@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-/// An event that the watch of one kind of object reports.
+/// A change that a watch reports. There is one variant for each kind of object.
 #[expect(clippy::large_enum_variant, reason = "only one change exists at a time")]
 pub(super) enum Change {
     Pod(Event<Pod>),

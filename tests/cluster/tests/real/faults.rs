@@ -1,4 +1,4 @@
-//! Tests kill, freeze and restart programs of the control plane.
+//! Tests what happens when a program of the control plane is killed, frozen or restarted.
 
 use std::time::Duration;
 
