@@ -1,5 +1,5 @@
-//! Checks the findings about bad inputs, and the options of `osdpl validate`. The findings come from the library that
-//! the command, the webhook and the operator share.
+//! Checks the findings about bad inputs, and the options of `osdpl validate`. The findings come from a library,
+//! `osdpl-lint`, which the operator and its webhook use, too.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -50,8 +50,8 @@ fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, clus
     report(&documents, catalog, schemas, cluster_info, None)
 }
 
-/// Returns an input as a complete resource. If the input has no `apiVersion`, it is only a spec: the function puts
-/// [`HEAD`] and default fields before it.
+/// Returns an input as a complete resource. An input without `apiVersion` is only a spec, so this function puts
+/// [`HEAD`] and default fields before the input.
 fn resource(input: &str) -> String {
     if input.starts_with("apiVersion:") {
         return input.to_owned();
@@ -68,8 +68,8 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings about an input, one per line. If the input sets no presets, it leaves out the findings in
-/// `usual`, which the default presets cause for every input.
+/// Returns the findings about an input, one per line. If the input sets no presets, the default presets cause the
+/// findings in `usual`. The result does not include these findings.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
@@ -88,8 +88,8 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
     })
 }
 
-/// Returns a message without parts that grow with the catalogue: lists of all names, and the index of a file's
-/// fragment.
+/// Returns a message without the parts that change when the catalogue grows: lists of all names, and the index of a
+/// fragment in its file.
 fn without_lists(message: &str) -> String {
     let mut text = message.to_owned();
     for list in ["; there are ", "; these can: "] {
@@ -140,7 +140,7 @@ fn every_bad_input_has_location_cause_and_remedy() {
         if actual.is_empty() {
             let _ = writeln!(problems, "{input}has no findings");
         }
-        // Comments after an input are the heading of the next input.
+        // Keep comments after an input: they are the heading of the next input.
         let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
         let _ = write!(table_now, "---\n{input}{actual}{}", heading.collect::<String>());
     }

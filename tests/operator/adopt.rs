@@ -1,5 +1,5 @@
-//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. osdpl does not run helm or
-//! recreate a pod for this.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. osdpl neither runs helm nor
+//! recreates a pod in either case.
 
 mod content;
 mod detach;
@@ -29,7 +29,7 @@ fn chart(name: &str) -> String {
     stand_ins().join(name).display().to_string()
 }
 
-/// The suffix that makes the name of a test's second namespace, in which horizon is installed.
+/// The suffix in the name of a test's second namespace. Horizon is installed in this namespace.
 const SECOND_NAMESPACE: &str = "-panel";
 
 /// The name and uid of each pod. A pod that was recreated has a new uid.
@@ -43,8 +43,7 @@ impl World {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Whether a namespace belongs to the test: it is the test's own namespace, or the second namespace of an adopted
-    /// cloud.
+    /// Returns whether a namespace belongs to the test. An adopted cloud has a second namespace besides the test's own.
     fn is_test_namespace(&self, namespace: Option<&str>) -> bool {
         namespace
             .and_then(|name| name.strip_prefix(&self.namespace))

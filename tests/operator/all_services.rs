@@ -1,5 +1,5 @@
-//! The operator installs every `OpenStack` service from upstream's charts with no more rights than its own chart
-//! grants. Volumes, images and shares are on Ceph; services have three replicas.
+//! The operator installs every OpenStack service from the charts of OpenStack-Helm. It has only the rights that osdpl's
+//! own chart grants. Volumes, images and shares are on Ceph; services have three replicas.
 
 mod other_projects;
 mod selection;
@@ -29,7 +29,7 @@ struct CloudSettings {
     object_store: &'static str,
     /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services to which the feature for messaging gives a separate RabbitMQ.
+    /// The services that get a separate RabbitMQ through the feature for messaging.
     dedicated: &'static [&'static str],
 }
 
@@ -52,7 +52,8 @@ const SWIFT: &str = "swift";
 /// has only Jobs that register the gateways' endpoints in Keystone.
 const CEPH_RGW: &str = "ceph_rgw";
 
-/// The CRDs of other projects whose objects upstream's charts create: group, plural, kind, whether it is namespaced.
+/// The kinds of other projects' custom resources that OpenStack-Helm's charts create: group, plural, kind, and whether
+/// the kind is namespaced.
 const KINDS: [(&str, &str, &str, bool); 3] = [
     ("gateway.networking.k8s.io", "httproutes", "HTTPRoute", true),
     ("cert-manager.io", "issuers", "Issuer", true),
@@ -104,8 +105,8 @@ impl CloudSettings {
     }
 }
 
-/// Returns the progress of a release from 0 to 3: 1 when helm has started, 2 when the release is deployed, and 1 more
-/// when its workloads are ready.
+/// Returns the number of steps that a release has completed, from 0 to 3: helm has started, helm has deployed the
+/// release, and its workloads are ready.
 fn steps(child: &HelmReleaseStatus) -> usize {
     let helm = match child.status.as_str() {
         "deployed" => 2,
@@ -116,7 +117,7 @@ fn steps(child: &HelmReleaseStatus) -> usize {
 }
 
 impl World {
-    /// Creates the CRDs of other projects. The cluster runs no controllers of these projects.
+    /// Creates the CRDs of other projects, but installs none of their controllers.
     async fn create_crds(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -147,8 +148,8 @@ impl World {
         }
     }
 
-    /// Waits until the cloud is Ready. The timeout starts again with each step of a release, so that a slow machine
-    /// does not fail the test.
+    /// Waits until the cloud is Ready. The timeout starts again whenever a release makes progress, so that the test
+    /// does not fail on a slow machine.
     async fn until_ready_with_progress(&self) -> OpenStackDeployment {
         let mut steps_before = 0;
         loop {
@@ -221,8 +222,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Even octavia has only one revision. On real nodes, its prerequisites Job would write facts, and the
-            // operator would upgrade octavia with these facts.
+            // This includes octavia, because no Job writes facts here. On real nodes, octavia's prerequisites Job would
+            // write facts, and the operator would upgrade octavia with these facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

@@ -1,4 +1,5 @@
-//! Changes that the spec did not request, such as those of a newer catalogue, wait for approval.
+//! If a change does not come from the spec, for example if it comes from a newer catalogue, the operator waits for
+//! approval.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub fn newer_catalogue(world: &World) -> PathBuf {
     folder
 }
 
-/// Copies a folder with its subfolders. Copies the target of a link instead of the link.
+/// Copies a folder with its subfolders. If the folder contains a link, copies the target of the link.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -120,7 +121,7 @@ fn uninstalls_wait_for_approval() {
         assert_eq!(
             cloud.child("memcached").status,
             "deployed",
-            "the second uninstall of memcached needs an approval of its own"
+            "the second uninstall of memcached must need a new approval"
         );
     });
 }

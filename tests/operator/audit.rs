@@ -19,11 +19,12 @@ use crate::world::{World, now, run_test, with_timeout};
 /// An object, as its kind in lower-case plural (`secrets`), its namespace and its name.
 type Object = (String, String, String);
 
-/// The kinds whose writes these tests ignore: plans list neither events nor Leases.
+/// The kinds that these tests ignore, because plans list neither events nor Leases.
 const UNPLANNED: [&str; 2] = ["leases", "events"];
 
 impl World {
-    /// Returns the objects that the operator itself wrote after `since`. Writes of the status and of helm do not count.
+    /// Returns the objects that the operator itself wrote after `since`. Ignores writes of the status, and writes by
+    /// helm.
     fn written_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let own = self.writes_since(since).into_iter().filter(|entry| {
             let is_helm = entry.user_agent.starts_with("Helm");
@@ -53,8 +54,8 @@ impl World {
 
     /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
-        // The API server may write an entry of its audit log only after the test has observed the write through a
-        // watch: wait until the log is complete.
+        // A watch may report a write to the test before the API server adds the write to its audit log. So wait until
+        // the log is complete.
         let logged = async {
             while self.written_since(since) != self.planned_since(since) {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -100,8 +101,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let installed = world.writes_what_it_plans(began, "install").await;
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // Ignore CRDs: only if an earlier test has left CRDs of mariadb's chart, the operator writes them, to transfer
-        // them to the new release.
+        // Ignore CRDs. The operator writes them only if an earlier test has left CRDs of mariadb's chart: it makes the
+        // new release their owner.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
@@ -150,7 +151,8 @@ fn plans_list_the_transfer_of_crds() {
         let began = now();
         world.apply(&here).await;
         world.until_ready().await;
-        let installed = world.writes_what_it_plans(began, "install over the CRDs of an uninstalled release").await;
+        let installed =
+            world.writes_what_it_plans(began, "install with CRDs that an uninstalled release has left").await;
         assert!(kinds(&installed).contains("customresourcedefinitions"), "{installed:?}");
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! An external Ceph, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart; after a change of
-//! the Secret, osdpl upgrades only the releases that use the changed keys.
+//! Tests an external Ceph cluster, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart. After
+//! a change of the Secret, osdpl upgrades only the releases that use the changed keys.
 
 mod foreign_objects;
 mod helpers;
@@ -22,7 +22,7 @@ const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
 pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
-/// The key of a Ceph user after the key's rotation.
+/// The key that a Ceph user gets in a key rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Returns a spec with images and volumes on Ceph.
@@ -107,7 +107,8 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
             assert!(child.status == "absent" && child.message.contains(&error), "{child:?}");
         }
 
-        // Remove Glance's invalid key from the Secret: the settings for Cinder that remain are valid and complete.
+        // Remove Glance's invalid key from the Secret. The rest of the Secret, the settings for Cinder, is valid and
+        // complete.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
         let cloud = world
             .until("cinder is installed and ready", |cloud| cloud.child("cinder").ready.then(|| cloud.clone()))
@@ -162,8 +163,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
     });
 }
 
-/// Returns a spec with libvirt and memcached. libvirt's pods wait forever for Neutron's agent, which is missing, but
-/// helm deploys the release.
+/// Returns a spec with libvirt and memcached. Helm deploys libvirt, but libvirt's pods wait forever, because there is
+/// no Neutron agent.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
     spec["services"]["neutron"] = json!({"enabled": false});

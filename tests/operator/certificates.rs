@@ -1,5 +1,5 @@
-//! Certificates that the user provides in Secrets. The operator warns of an invalid certificate, but the cloud stays
-//! Ready. When the user corrects the Secret, the warning disappears at once.
+//! Tests certificates that the user provides in Secrets. If a certificate is invalid, the operator reports a warning,
+//! but the cloud stays Ready. The warning disappears as soon as the user corrects the Secret.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -89,7 +89,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        // cert-manager would create the Secret later, so the operator does not warn that it is missing.
+        // The operator does not report that the Secret is missing, because cert-manager would create it later.
         world.until_warning("").await;
         let other_names = ["glance.cloud.example.org".to_owned()];
         world.write_certificate((&world.namespace, "public-tls"), &other_names, 2040).await;

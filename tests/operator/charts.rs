@@ -1,4 +1,4 @@
-//! A user edits charts while the operator runs, and a repository of charts does not respond.
+//! Tests a user who edits charts while the operator runs, and a chart repository that does not respond.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn folder(world: &World) -> PathBuf {
     folder
 }
 
-/// Changes the content of the chart in this folder, but not its version. Each `number` gives another content.
+/// Changes the content of the chart in this folder, but not its version. Each `number` results in different content.
 fn edit(chart: &Path, number: u32) {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
@@ -77,7 +77,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
         let outdated = old_archive(world);
         let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
-        assert!(!outdated.exists(), "a starting operator removes unused archives from its cache");
+        assert!(!outdated.exists(), "the operator must remove unused archives from its cache when it starts");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
         let hash = world.until("the operator requests approval for the newer catalogue", newer).await;
@@ -105,9 +105,9 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // Kubernetes' timestamps have whole seconds, so the operator notices that a pod became unready only if this
-        // happened in a later second than the pod's start. Delay mariadb, so that the cloud becomes Ready, and the test
-        // then makes memcached fail, in a later second.
+        // The operator notices that a pod became unready only if this happened in a later second than the pod's start,
+        // because Kubernetes' timestamps have whole seconds. So delay the pod of mariadb. The test makes memcached fail
+        // when the cloud is Ready, which is then in a later second than the start of memcached's pod.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -100,8 +100,8 @@ fn cleans_up_only_leftovers_after_a_success() {
         let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
         assert_eq!(claim.metadata.deletion_timestamp, None, "the cleanup must not delete a PersistentVolumeClaim");
 
-        // After a restart, the operator knows only from the label on the record that the cleanup is complete. A second
-        // cleanup would write, so the check below finds no writes only if the operator reads the label.
+        // After a restart, the operator knows only from the label on the record that the cleanup is complete. Without
+        // the label, it would clean up again, and the check below would find writes.
         operator.kill();
         let began = now();
         let operator = world.operator().start().await;
@@ -135,8 +135,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // With revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap `first`. The
-        // operator must still delete `first`.
+        // When helm creates revision 4, it deletes the record of revision 2. No other record lists the ConfigMap
+        // `first`, but the operator must still delete this ConfigMap.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;
@@ -148,8 +148,9 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(left.contains(&"third".to_owned()), "{left:?}");
         assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
 
-        // Restore the state of a cluster whose operator was killed after helm's success and before the cleanup: the
-        // leftover `second` exists, and the record of revision 3 lacks the label that marks it as cleaned up.
+        // Restore the state of a cluster whose operator was killed after helm succeeded and before the cleanup. In this
+        // state, the ConfigMap `second` still exists, and the record of revision 3 has no label that marks it as
+        // cleaned up.
         operator.kill();
         let without_label = json!({"metadata": {"labels": {"osdpl.dev/cleaned-up": null}}});
         let record = format!("sh.helm.release.v1.{RELEASE}.v3");
@@ -241,7 +242,7 @@ fn reports_immutable_fields_and_retries_rarely() {
         assert_eq!(
             cloud.child("mariadb").revision,
             Some(3),
-            "the size change made one failed revision (2), and the repair one successful revision (3)"
+            "the size change must result in one failed revision (2), and the repair in one successful revision (3)"
         );
     });
 }

@@ -1,4 +1,4 @@
-//! The subcommands of `osdpl` against a cluster in which the operator runs.
+//! Tests subcommands of `osdpl` with a cluster in which the operator runs.
 
 mod diff;
 mod plan;
@@ -54,7 +54,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
         world.until_reason(reason::PAUSED).await;
         let status = world.run(&["status"]);
         let text = String::from_utf8(status.stdout).unwrap();
-        assert_eq!(status.status.code(), Some(2), "a cloud that is not Ready has its own exit code: {text}");
+        assert_eq!(status.status.code(), Some(2), "the exit code must be 2 if a cloud is not Ready: {text}");
         let first = format!("{}/{NAME}  Paused  OpenStack 2026.1  releases 0/2  components 0/3\n", world.namespace);
         assert!(text.starts_with(&first), "{text}");
         assert!(text.contains("· mariadb        absent"), "{text}");
@@ -77,7 +77,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
             text.contains("releases 2/2  components 3/3") && text.contains("✔ memcached      deployed         rev 1"),
             "{text}"
         );
-        assert!(!text.contains('\u{1b}'), "the output has no escape sequences");
+        assert!(!text.contains('\u{1b}'), "the output must not contain escape sequences");
         assert!(world.osdpl(&["plan"]).ends_with("Nothing to do: 2 releases are ready.\n"));
         let error = world.osdpl_fails(&["wait", "no-such-cloud"]);
         assert!(error.contains("there is no such OpenStackDeployment"), "{error}");

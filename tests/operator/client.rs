@@ -1,4 +1,4 @@
-//! The requests of osdpl's OpenStack client to fake APIs of Nova and Neutron, without a cluster.
+//! Tests osdpl's OpenStack client with fake APIs of Nova and Neutron. These tests need no cluster.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn disables_services_and_migrates_instances_by_page() {
         assert!(agents[0].alive && agents[0].enabled && agents.len() == 1, "{agents:?}");
         cloud.call(access, &neutron::delete_agent(&agents[0].id)).await.unwrap();
         assert!(cloud.call(access, &neutron::delete_agent(&agents[0].id)).await.unwrap_err().is_not_found());
-        assert_eq!(server.logins().len(), 1, "the client logs in once for all requests");
+        assert_eq!(server.logins().len(), 1, "the client must log in only once for all requests");
     });
 }
 
@@ -94,7 +94,7 @@ fn removes_a_gone_host_once_it_has_no_instances() {
         assert_eq!(
             cloud.delete_host(access, "n1", "compute-n1").await.unwrap(),
             0,
-            "deleting a host that is already gone succeeds"
+            "the deletion of a host must succeed if the host is already deleted"
         );
         let without_network = Access { network: None, ..access.clone() };
         assert_eq!(cloud.delete_host(&without_network, "n2", "compute-n2").await.unwrap(), 0);
@@ -113,7 +113,7 @@ fn renews_an_invalid_token() {
         server.nova.expire();
         cloud.call(access, &nova::services()).await.unwrap();
         cloud.call(access, &nova::services()).await.unwrap();
-        assert_eq!(server.logins().len(), 4, "the client does not reuse a token that is about to expire");
+        assert_eq!(server.logins().len(), 4, "the client must not reuse a token that is about to expire");
     });
 }
 

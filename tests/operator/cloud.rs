@@ -134,12 +134,12 @@ impl World {
         with_timeout(what, found).await
     }
 
-    /// Waits until the test's resource is Ready for its newest generation, and returns the resource.
+    /// Waits until the test's resource is Ready and the operator has observed its newest spec. Returns the resource.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }
 
-    /// Waits until the Ready condition of the newest generation has this reason, and returns the resource.
+    /// Waits until the Ready condition has this reason for the newest generation of the spec. Returns the resource.
     pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
         let what = format!("the cloud is not Ready because of {reason}");
         self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await

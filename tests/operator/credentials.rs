@@ -1,5 +1,5 @@
-//! Somebody deletes or edits Secrets with credentials, or the API server is down: the operator must keep the passwords
-//! and values of releases.
+//! Someone deletes or edits Secrets with credentials, or the API server is down. The operator must keep the passwords
+//! and the values of releases.
 
 use std::time::Duration;
 
@@ -74,7 +74,11 @@ fn restores_credentials_deleted_during_an_install() {
         world.until_ready().await;
         let root = world.credentials(MARIADB).await["root"].clone();
         assert_eq!(world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
-        assert_eq!(world.helm_runs().len(), 2, "helm ran once for each release: no release got another password");
+        assert_eq!(
+            world.helm_runs().len(),
+            2,
+            "helm must run only once for each release, because no password has changed"
+        );
     });
 }
 

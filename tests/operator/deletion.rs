@@ -20,8 +20,8 @@ use crate::world::{World, run_test, with_timeout};
 /// A cloud with Keystone, whose pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// A cloud with Glance, whose `PersistentVolumeClaim`s have no labels; only helm's annotations say to which release the
-/// claims belong.
+/// A cloud with Glance. Glance's `PersistentVolumeClaim`s have no labels; only helm's annotations name the release to
+/// which a claim belongs.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The release that the test makes unmanaged. This release has a `PersistentVolumeClaim`, credentials and a Job.
@@ -117,7 +117,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
             retained_before.into_iter().filter(|(name, _)| is_unmanaged(name)).collect();
         assert!(
             unmanaged_objects.len() > 1,
-            "rabbitmq has a claim and credentials, which the deletion must keep: {unmanaged_objects:?}"
+            "the deletion must keep the claim and the credentials of rabbitmq: {unmanaged_objects:?}"
         );
         assert_eq!(retained_objects(world).await, unmanaged_objects);
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
@@ -154,8 +154,8 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
     });
 }
 
-/// The namespace of a cloud is deleted with the cloud in it. The operator must skip Keystone's pre-delete hook, because
-/// its Job cannot start in a terminating namespace.
+/// A user deletes the namespace that contains a cloud. The operator must skip Keystone's pre-delete hook, because the
+/// hook's Job cannot start in a terminating namespace.
 #[test]
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {

@@ -89,8 +89,9 @@ fn reports_drift_with_author_and_time_across_restarts() {
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
-        // The operator writes the events of a pass after the pass's status, and before the status of the next pass. So
-        // change the spec and wait for the next status: then the operator has written all events about the drift.
+        // The operator writes the events of a pass after the status of this pass, and before the status of the next
+        // pass. So change the spec and wait for the next status. Then the operator has written all events about the
+        // drift.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
         world.apply(&spec).await;
@@ -143,7 +144,7 @@ fn repairs_drift_with_growing_backoff() {
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
         // A person requests the repair with the annotation `osdpl.dev/repair`. So the operator must repair the edit at
-        // once, without the backoff.
+        // once, instead of waiting for the backoff.
         world.annotate(REPAIR, json!("mariadb")).await;
         world.until("the operator has reverted the edit again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
@@ -215,8 +216,8 @@ fn ignores_configured_drift() {
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // From now on the operator reports memcached's drift. If it did not ignore mariadb's drift, the same status
-        // would also contain that drift.
+        // From now on the operator reports the drift of memcached. If it did not ignore the drift of mariadb, the same
+        // status would contain both.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
@@ -225,7 +226,11 @@ fn ignores_configured_drift() {
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
-        assert_eq!(drift_events(world).await.len(), 1, "only the reported drift of memcached has an event");
+        assert_eq!(
+            drift_events(world).await.len(),
+            1,
+            "the operator must write an event only for the drift of memcached, which it reports"
+        );
     });
 }
 
@@ -247,8 +252,8 @@ fn own_upgrade_is_not_drift() {
             gone,
         ))
         .await;
-        // Edit another object and wait for the status that reports this edit. If the operator took its own deletion of
-        // the Job for drift, the same status would report the Job.
+        // Edit another object and wait for the status that reports this edit. The same status must not report the Job
+        // as drift, because the operator itself has deleted it.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;

@@ -28,8 +28,8 @@ impl World {
         self.until_reason_contains("glance", "endpoint", reason).await
     }
 
-    /// Waits until the cloud is Ready, the endpoints of these applications respond, and the status has no endpoint of
-    /// the others. `applications` is a subset of glance and keystone.
+    /// Waits until the cloud is Ready and the status lists exactly the endpoints of these applications, all of which
+    /// respond. `applications` is a subset of glance and keystone.
     async fn until_endpoints_respond(&self, applications: &[&str]) {
         let is_expected = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
@@ -57,13 +57,13 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
 
-        // After Ready, the operator still writes an event and details of the status. Wait for six more probes, so that
-        // the check below does not find these writes.
+        // When the cloud is Ready, the operator still writes an event and details of the status. Wait for six more
+        // probes, so that the check below does not find these writes.
         server.wait_for_requests(6).await;
         let since = now();
         server.wait_for_requests(6).await;
         let writes: Vec<_> = world.writes_since(since).into_iter().map(|entry| (entry.verb, entry.resource)).collect();
-        assert_eq!(writes, [], "probes with unchanged responses cause no write");
+        assert_eq!(writes, [], "probes must cause no write if the responses are unchanged");
 
         let url = format!("GET http://glance-api.{}.svc.cluster.local:9292/versions", world.namespace);
         server.set_behaviour("glance-api", Behaviour::Unavailable);

@@ -1,4 +1,5 @@
-//! External services, which run outside of the cluster: osdpl creates a Service through which pods reach each of them.
+//! Tests external services, which run outside of the cluster. For each external service, osdpl creates a Service
+//! through which pods reach it.
 
 use k8s_openapi::api::core::v1::{Endpoints, Secret, Service};
 use kube::ResourceExt;

@@ -1,5 +1,5 @@
-//! A Job of a release writes facts into a `ConfigMap`. The operator upgrades only this release when the facts change
-//! its values.
+//! A Job of a release writes facts into a `ConfigMap`. If the facts change the values of this release, the operator
+//! upgrades this release and no other.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// A service whose release has a Job and the empty `ConfigMap` into which this Job writes its facts. The service's
-/// fragment uses the fact `memory`.
+/// A test service. Its release has a Job, and an empty `ConfigMap` into which the Job writes facts. A fragment of the
+/// service uses the fact `memory`.
 const LANTERN: &str = "
 service: lantern
 description: A test service.

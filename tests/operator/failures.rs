@@ -1,5 +1,5 @@
 //! Charts, nodes or credentials are missing, or a component fails. The operator reports the problem, and continues with
-//! all releases that it does not affect.
+//! all other releases.
 
 use std::path::Path;
 
@@ -68,9 +68,9 @@ fn reports_daemon_set_without_matching_nodes() {
 #[test]
 fn reports_a_failed_component_without_running_helm() {
     run_test("unhealthy", async |world| {
-        // Kubernetes' timestamps have whole seconds, so the operator notices that a pod became unready only if this
-        // happened in a later second than the pod's start. Delay mariadb, so that the cloud becomes Ready, and the test
-        // then makes memcached fail, in a later second.
+        // The operator notices that a pod became unready only if this happened in a later second than the pod's start,
+        // because Kubernetes' timestamps have whole seconds. So delay the pod of mariadb. The test makes memcached fail
+        // when the cloud is Ready, which is then in a later second than the start of memcached's pod.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -37,10 +37,10 @@ pub struct FakeApis {
 }
 
 struct Shared {
-    /// How the fake API of each Service responds, by the Service's name. A Service that is not in this map responds
-    /// normally.
+    /// How the fake API of each Service responds. The key is the name of the Service. A Service that is not in this map
+    /// responds normally.
     behaviours: Mutex<BTreeMap<String, Behaviour>>,
-    /// The service types in the catalogue that the fake Keystone returns, such as `image`.
+    /// The service types in the fake Keystone's catalogue, such as `image`.
     types: Mutex<Vec<&'static str>>,
     /// The bodies of the token requests to Keystone, oldest first.
     logins: Mutex<Vec<Value>>,

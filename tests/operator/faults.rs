@@ -1,5 +1,5 @@
-//! Faults in a healthy cloud, such as a lost node: the status reports each fault with its cause, and the cloud recovers
-//! when the fault is over.
+//! Tests faults in a healthy cloud, such as a lost node. The status reports each fault with its cause, and the cloud
+//! recovers when the fault is over.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -47,8 +47,8 @@ impl World {
 #[test]
 fn lost_node_degrades_only_its_pods() {
     run_test("node-lost", async |world| {
-        // The operator reports an unready node only after a grace period, here two seconds. No watch triggers a pass at
-        // the end of the period, so the operator must trigger this pass itself.
+        // The operator reports an unready node only after a grace period, which is two seconds here. No watch event
+        // marks the end of the period, so the operator must start a pass by itself.
         let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
@@ -68,7 +68,7 @@ fn lost_node_degrades_only_its_pods() {
             })
             .await;
         assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{not_ready}: openvswitch/server 2/3"));
-        assert!(cloud.is_ready(), "the cloud stays Ready, because the pods on other nodes are healthy");
+        assert!(cloud.is_ready(), "the cloud must stay Ready, because the pods on other nodes are healthy");
         assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentHealth::Ready);
         let causes = cloud.status().causes;
         assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
@@ -111,7 +111,7 @@ fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
         let status = world.until_reason(reason::PAUSED).await.status();
         assert_eq!(
             status.health["memcached"]["server"].reason, why,
-            "the new operator also redacts passwords in logs that it reads before its first pass"
+            "the new operator must also redact passwords in logs that it reads before its first pass"
         );
         assert_eq!(status.causes[0].message, format!("memcached/server: {why}"));
 

@@ -1,4 +1,4 @@
-//! A user runs helm on releases that osdpl manages, or owns releases with the names that the catalogue uses.
+//! A user runs helm for releases that osdpl manages, or has installed releases whose names are in the catalogue.
 
 use std::path::Path;
 
@@ -81,8 +81,8 @@ fn does_not_adopt_credentials_of_a_foreign_upgrade() {
         let before = world.credentials("mariadb").await;
         upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
-        // Delete the Secret: now only helm's records contain the password. The operator must restore the password from
-        // the record of its own revision, not from the record of the user's revision, which has another password.
+        // Delete the Secret, so that only helm's records contain the password. The operator must restore the password
+        // from the record of osdpl's revision. The record of the user's revision contains another password.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();

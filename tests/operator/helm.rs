@@ -16,7 +16,7 @@ pub struct Recorder {
     log: PathBuf,
 }
 
-/// One helm process that the operator started: its process id and its arguments.
+/// The process ID and the arguments of one helm process that the operator started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub pid: i32,
@@ -50,7 +50,8 @@ impl Recorder {
     /// Writes the wrapper script of the program `helm` into `folder`.
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
-        // The script writes each line at once, because several helm processes append to the log concurrently.
+        // The script writes each line with a single `printf`, because several helm processes append to the log
+        // concurrently.
         let script = format!(
             "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
              if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
@@ -82,8 +83,7 @@ fn pipe(folder: &Path) -> PathBuf {
 }
 
 impl World {
-    /// Makes each `helm upgrade` of the operator wait before it does anything, until the test calls
-    /// [`World::release_helm`].
+    /// Blocks each `helm upgrade` of the operator at its start, until the test calls [`World::release_helm`].
     pub fn block_helm(&self) {
         let status = Command::new("mkfifo").arg(pipe(self.folder.path())).status().unwrap();
         assert!(status.success());

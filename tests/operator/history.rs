@@ -78,8 +78,8 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // This function differs from kstatus in one case. kstatus reports Current for a resource without conditions, and no
-    // operator can prevent this before it writes the first status. So this function returns InProgress.
+    // For a resource without conditions, kstatus returns Current, and this function InProgress. This is the only
+    // difference: no operator can write conditions before it sees the resource for the first time.
     if has_condition(condition::READY, "False") || status.conditions.is_empty() {
         Kstatus::InProgress
     } else {

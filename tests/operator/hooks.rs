@@ -1,5 +1,5 @@
 //! A hook fails or hangs while helm waits for the hook. The status names the hook. When the user corrects the spec, the
-//! operator stops a helm that waits for a failing hook.
+//! operator stops a helm process that waits for a failing hook.
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -72,7 +72,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         assert_eq!(
             world.helm_runs().len(),
             4,
-            "the operator ran helm once for each release, because helm itself continues when the hook's Job recovers"
+            "the operator must run helm only once for each release, because helm continues when the hook's Job recovers"
         );
     });
 }
@@ -95,7 +95,7 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
         assert_eq!(
             stopped.labels()["status"],
             "failed",
-            "the operator stopped the helm that waited for the failing hook, and helm marked its record as failed"
+            "the operator must stop the helm process that waits for the failing hook, and helm must mark the record as failed"
         );
         world.cluster().remove_rule(JOB).await.unwrap();
         world.until_ready().await;

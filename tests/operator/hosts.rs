@@ -21,7 +21,7 @@ use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
 /// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. The
-/// spec needs the catalogue of [`without_node_dependencies`].
+/// spec works only with the catalogue of [`without_node_dependencies`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -31,8 +31,8 @@ fn nova() -> Value {
     with_values(spec, "nova", json!({"dependencies": dependencies}))
 }
 
-/// Returns the folder of a copy of the shipped catalogue without the entries by which nova's compute pods wait for pods
-/// on the same node.
+/// Returns the folder of a copy of the shipped catalogue. The copy lacks the entries that make nova's compute pods wait
+/// for pods on the same node.
 fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
@@ -72,11 +72,10 @@ impl World {
     }
 
     async fn until_job(&self, name: &str, is: impl Fn(&Job) -> bool) {
-        let found = self.until_object::<Job>(
-            "the Job that maps new compute hosts has reached the state for which the test waits",
-            name,
-            |found| found.is_some_and(&is),
-        );
+        let found =
+            self.until_object::<Job>("the Job that maps new compute hosts has the expected state", name, |found| {
+                found.is_some_and(&is)
+            });
         Box::pin(found).await;
     }
 }
@@ -148,7 +147,7 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         assert_eq!(
             world.cron_job_runs().await,
             Vec::<String>::new(),
-            "no Job is necessary for hosts that the install of nova has mapped"
+            "the operator must create no Job for hosts that the install of nova has mapped"
         );
 
         let hanging = Rule::new(&world.namespace, "nova-cell-setup-", "hang");

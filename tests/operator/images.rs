@@ -32,7 +32,7 @@ fn first_write(world: &World, since: Timestamp) -> String {
     format!("{} {}", entry.verb, entry.name)
 }
 
-/// Returns for each pod of keystone-api with this image whether its init containers have completed.
+/// Returns a value for each pod of keystone-api with this image: whether its init containers have completed.
 async fn new_pods(world: &World, image: &str) -> Vec<bool> {
     let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
     let new = pods.items.into_iter().filter(|pod| {
@@ -60,8 +60,9 @@ fn new_image_waits_for_its_schema_migration() {
             "with unchanged images, the operator must not delete the Job keystone-db-sync"
         );
 
-        // Block helm in keystone-db-init, an earlier hook than keystone-db-sync. If the operator had not deleted the
-        // completed Job keystone-db-sync, the new pods would not wait for a migration and start with the old schema.
+        // Block helm in the hook keystone-db-init, which runs before keystone-db-sync. The operator must have deleted
+        // the completed Job keystone-db-sync. Otherwise the new pods would not wait for it, and would start with the
+        // old schema.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");

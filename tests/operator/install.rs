@@ -18,8 +18,8 @@ use crate::cloud::StatusAccess;
 use crate::history::{Kstatus, kstatus};
 use crate::world::{World, run_test};
 
-/// Pairs of a release and a workload that the release's pods need. The operator may start helm for the release only
-/// when the workload is available.
+/// Each release, with a workload that the release's pods need. The operator may start helm for the release only when
+/// the workload is available.
 const ORDER: [(&str, &str); 17] = [
     ("keystone", "mariadb-server"),
     ("keystone", "memcached-memcached"),
@@ -40,11 +40,12 @@ const ORDER: [(&str, &str); 17] = [
     ("horizon", "memcached-memcached"),
 ];
 
-/// The releases that wait only for RabbitMQ: the operator starts helm for all of them when RabbitMQ is available.
+/// The releases that wait only for RabbitMQ in this test. The operator starts helm for all of them when RabbitMQ is
+/// available.
 const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
 
-/// The times at which helm started and completed each release, and at which each workload became available. Each time
-/// is a resource version, because all objects share the counter of resource versions.
+/// The times at which helm started and completed each release, and at which each workload became available. Resource
+/// versions serve as times, because all objects of the cluster share one counter.
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     submitted: BTreeMap<String, u64>,
@@ -74,7 +75,7 @@ fn revision(object: &impl ResourceExt) -> u64 {
     object.resource_version().unwrap().parse().unwrap()
 }
 
-/// Returns a ledger, into which background tasks write from now on what they observe of helm's records and workloads.
+/// Starts tasks that watch helm's records and all workloads. Returns the ledger in which the tasks record the times.
 fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
@@ -155,8 +156,8 @@ fn check_order(ledger: &Ledger) {
             "no other release may wait for the completion of {release}: {ledger:?}"
         );
     }
-    // The pods of libvirt, neutron and nova wait for each other, so the operator must start all three before one
-    // completes.
+    // The pods of libvirt, neutron and nova wait for each other. So the operator must start helm for all three releases
+    // before helm completes one of them.
     let last_start = ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
     for release in ["neutron", "nova"] {
         assert!(
@@ -178,8 +179,8 @@ fn installs_in_dependency_order_without_barriers() {
         let _operator = world.operator().start().await;
         world.apply(&compute_spec()).await;
 
-        // RabbitMQ's pod hangs: the operator still installs placement, which does not need RabbitMQ, and glance waits.
-        // Helm hangs in the last hook of keystone: the operator still starts helm for placement, because Keystone's
+        // RabbitMQ's pod hangs, so glance must wait. The operator must still install placement, which does not need
+        // RabbitMQ. Helm hangs in the last hook of keystone. This must not delay placement either, because Keystone's
         // workload is available.
         let cloud = world
             .until("placement is deployed", |cloud| {
@@ -190,8 +191,8 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
         assert!(!cloud.is_ready());
         world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
-        // A hanging Job keeps helm from completing each of these releases. So the releases all start only if the
-        // operator does not complete one release before it starts the next.
+        // In each of these releases, helm waits for a hanging Job. So helm starts for all of them only if the operator
+        // does not wait for one release before it starts the next.
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };
@@ -212,7 +213,7 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(
             world.upgraded_since(runs),
             ["barbican", "designate", "octavia", "powerdns"],
-            "the operator starts helm only for the four new services"
+            "the operator must start helm only for the four new services"
         );
 
         let ledger = ledger.lock().unwrap().clone();

@@ -31,8 +31,8 @@ async fn until_hook(world: &World, release: &str, job: &str) {
     world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;
 }
 
-/// Kills helm and the operator with SIGKILL. Freezes the operator first, so that the operator cannot observe the end of
-/// helm.
+/// Kills helm and the operator with SIGKILL. Freezes the operator first, so that it does not notice that helm was
+/// killed.
 fn kill_both(world: &World, operator: Operator) {
     let helm = world.helm_runs().pop().unwrap();
     operator.freeze();
@@ -53,9 +53,9 @@ async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collect
     (filled.uid(), filled.data)
 }
 
-/// Kills helm and the operator twice: first during the install, before Jobs have filled the Secrets for keys, then
-/// during the upgrade by the second operator, after half of the hooks. Checks that the third operator completes the
-/// install and keeps the keys.
+/// Kills helm and the operator twice. The first time is during the install, before Jobs have filled the Secrets for
+/// keys. The second time is during the upgrade by the second operator, after half of the hooks. Checks that the third
+/// operator completes the install and keeps the keys.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;
@@ -86,7 +86,10 @@ fn check_recovery_after_two_kills(name: &str, helm: u8) {
         }
         assert_eq!(world.all_credentials().await, credentials);
         assert_eq!(record_status(world, "keystone", 3).await.as_deref(), Some("deployed"));
-        assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "the recovery uninstalls no release");
+        assert!(
+            world.helm_runs().iter().all(|run| run.verb() == "upgrade"),
+            "the recovery must not uninstall a release"
+        );
     });
 }
 
@@ -116,7 +119,7 @@ fn restarts_helm_after_it_was_killed() {
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
         // Helm exits when its operator is killed. Helm may leave its record pending or mark the record as failed. The
-        // next operator must recover from both.
+        // next operator must recover in both cases.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
@@ -153,6 +156,6 @@ fn waits_for_a_lost_api_server_during_an_install() {
         world.cluster().restart(Component::Apiserver).await.unwrap();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
-        assert!(operator.is_alive(), "the operator must wait for the API server and not exit");
+        assert!(operator.is_alive(), "the operator must wait for the API server instead of exiting");
     });
 }

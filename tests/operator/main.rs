@@ -1,8 +1,7 @@
 //! Tests of the operator as a process, with a real API server and the real helm.
 //!
-//! While a test runs, it has a control plane of its own, because a cluster can have only one cloud. It also has its own
-//! namespace. The operator has exactly the rights that its chart grants. A failing test prints the state of its
-//! cluster.
+//! A cluster can have only one cloud, so each running test has a control plane and a namespace of its own. The operator
+//! has exactly the rights that its chart grants. A failing test prints the state of its cluster.
 
 mod additions;
 mod adopt;

@@ -24,8 +24,8 @@ impl World {
         self.operator().arguments(&arguments).start().await
     }
 
-    /// Creates a paused cloud, so that the operator installs no releases. The fake APIs respond instead of the cloud's
-    /// services.
+    /// Creates a cloud that is paused, so that the operator installs no releases. The fake APIs respond instead of the
+    /// cloud's services.
     async fn apply_without_releases(&self, nodes: Value) {
         let mut spec = self.paused_spec().await;
         spec["nodes"] = nodes;
@@ -138,7 +138,7 @@ async fn add_computes(nodes: &mut Nodes<'_>, server: &FakeApis, names: &[&str]) 
     joined
 }
 
-/// Checks that the operator does not query Nova for a maintenance whose window has not begun.
+/// Checks that the operator does not query Nova for a maintenance before the maintenance window begins.
 async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     let reads = server.nova.reads();
     world.maintain("third", json!({"node": node, "window": {"start": "2999-01-01T00:00:00Z"}})).await;
@@ -146,14 +146,13 @@ async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     assert_eq!(
         server.nova.reads(),
         reads,
-        "the operator queries Nova only for maintenances that are active and not ready to drain yet"
+        "the operator must query Nova only for maintenances that are active and not ready to drain yet"
     );
     world.delete_maintenance("third").await;
     world.until_maintenance_deleted("third").await;
 }
 
-/// Checks that the maintenance `second` waits for the maintenance `first`, which has taken the node `one` out of the
-/// cloud.
+/// Checks that the maintenance `second` waits until the maintenance `first` of the node `one` is over.
 async fn check_waits(world: &World, one: &str) {
     let waits = format!(
         "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
@@ -235,8 +234,8 @@ async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str
     let status = world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
-    // When a nova-compute stops, Nova still reports it as up for a minute. So the operator must not rely on `up` while
-    // nova-compute's last report (`updated_at`) is older than the start of the step Agents.
+    // When a nova-compute stops, Nova still reports its state as `up` for a minute. So the operator must ignore the
+    // state `up` while nova-compute's last report (`updated_at`) is older than the start of the step Agents.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
     world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;

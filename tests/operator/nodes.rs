@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test, with_timeout};
 
-/// The nodes that a test adds. The nodes that each control plane has from the start have the labels of all roles.
+/// The nodes that a test adds to those of the control plane. The nodes of every control plane have the labels of all
+/// roles.
 pub struct Nodes<'a> {
     world: &'a World,
     api: Api<Node>,
@@ -24,8 +25,8 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// Adds a node with these labels, which the operator must keep like labels of a person. Returns the name of the
-    /// node, which contains the test's namespace.
+    /// Adds a node with these labels. The operator must not change them, because it did not set them. Returns the name
+    /// of the node, which contains the test's namespace.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -94,7 +95,7 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(
             nodes.until_labels(&unselected, &[]).await,
             "",
-            "the operator does not annotate a node without a role"
+            "the operator must not annotate a node without a role"
         );
 
         let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [unselected.clone(), "nowhere"]}});
@@ -114,7 +115,7 @@ fn sets_and_removes_exactly_the_role_labels() {
             }
         };
         let message = world
-            .until("the operator reports the label of another writer", has_warning("another writer set label"))
+            .until("the status reports that another writer has set the label", has_warning("another writer set label"))
             .await;
         let warning = format!(
             "spec.nodes.roles.compute: another writer set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"
@@ -136,7 +137,7 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(
             nodes.until_labels(&by_hand, &[SWITCH]).await,
             "",
-            "the operator removes only the labels that it set itself"
+            "the operator must remove only the labels that it has set"
         );
         nodes.until_labels(&late, &[]).await;
         nodes.until_labels(&unselected, &[GATEWAY, SWITCH]).await;
@@ -145,7 +146,7 @@ fn sets_and_removes_exactly_the_role_labels() {
         assert_eq!(
             nodes.until_labels(&unselected, &[]).await,
             "",
-            "the operator removes its labels from the nodes when the cloud is deleted"
+            "the operator must remove its labels from the nodes when the cloud is deleted"
         );
         nodes.until_labels(&by_hand, &[SWITCH]).await;
         nodes.remove_all().await;
@@ -182,7 +183,7 @@ fn reports_conflicting_roles_and_plans_them() {
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
         nodes.until_labels(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
-        // A person changes the label. From now on the operator must neither change nor remove the label.
+        // A person changes the label. After that, the operator must neither change nor remove the label.
         nodes.label(&node, "gpu", json!("mine")).await;
         world
             .until("the operator reports that another writer changed the label", |cloud| {

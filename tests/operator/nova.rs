@@ -1,4 +1,4 @@
-//! Fake APIs of Nova and Neutron. Tests set the hosts and instances, and read which changes osdpl requested.
+//! Fake APIs of Nova and Neutron. A test sets the hosts and instances, and checks the changes that osdpl requested.
 
 mod api;
 
@@ -18,7 +18,7 @@ pub enum MigrationOutcome {
     Immediate,
     /// The migration completes when the test calls [`Nova::release`].
     Delayed,
-    /// The migration fails before Nova responds to the request: the instance stays on its host.
+    /// The migration has failed when Nova responds to the request. The instance stays on its host.
     Failed,
 }
 
@@ -96,7 +96,7 @@ impl Nova {
         });
     }
 
-    /// Adds a compute host that is not mapped to a cell yet: Nova does not list the host's hypervisor.
+    /// Adds a compute host that is not mapped to a cell yet. Nova does not list the hypervisor of such a host.
     pub fn add_unmapped_compute(&self, host: &str) {
         self.add_compute(host);
         self.with(|state| state.unmapped.push(host.to_owned()));
@@ -129,7 +129,7 @@ impl Nova {
         self.with(of).and_then(|host| host.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Sets how the live migrations that osdpl requests from now on end.
+    /// Sets the outcome of the live migrations that osdpl requests after this call.
     pub fn set_migration_outcome(&self, outcome: MigrationOutcome) {
         self.with(|state| state.migration_outcome = outcome);
     }
@@ -149,8 +149,8 @@ impl Nova {
         self.with(|state| find(&mut state.services, &format!("compute-{host}")).unwrap()[field] = value);
     }
 
-    /// Returns whether the host's nova-compute service is enabled, and the reason why it is disabled; empty if there is
-    /// none.
+    /// Returns whether the host's nova-compute service is enabled, and the reason why it is disabled. The reason is
+    /// empty if there is none.
     pub fn service(&self, host: &str) -> (bool, String) {
         self.with(|state| {
             let service = find(&mut state.services, &format!("compute-{host}")).unwrap();
@@ -168,7 +168,7 @@ impl Nova {
         self.with(|state| state.newest = (2, minor));
     }
 
-    /// Invalidates all tokens: requests with them get status 401.
+    /// Invalidates all tokens. A request with an invalid token gets status 401.
     pub fn expire(&self) {
         self.with(|state| state.token += 1);
     }

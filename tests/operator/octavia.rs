@@ -1,6 +1,6 @@
 //! The Job octavia-prerequisites: a Python program of the catalogue that creates the network, flavor, image, ports and
-//! certificates for Octavia's amphorae. The tests run it with OpenStack's own libraries and with the rights that its
-//! release grants on a real API server. The APIs of OpenStack are fake.
+//! certificates for Octavia's amphorae. The tests run this program with OpenStack's own libraries. It uses a real API
+//! server, with the rights that the release octavia grants, but fake APIs of OpenStack.
 
 mod api;
 mod openstack;
@@ -25,13 +25,15 @@ use program::{Fixture, LABEL};
 const NOT_READY: &str = "kwok.osdpl.dev/ready";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 
-/// Returns settings of amphorae with which the program downloads their image from `url` and verifies its checksum.
+/// Returns settings of amphorae with a URL and a checksum of their image. The program downloads the image from `url`
+/// and verifies the checksum.
 fn downloaded_image(url: &str) -> Value {
     let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
 }
 
-/// Adds a node for Octavia's pods whose host name is `SHORT.example.org`. `more` is an additional label.
+/// Adds a node on which Octavia's pods can run. The host name of the node is `SHORT.example.org`; `more` is an
+/// additional label.
 async fn add_node(world: &World, nodes: &mut Nodes<'_>, short: &str, more: (&str, &str)) -> String {
     let host = format!("{short}.example.org");
     nodes.add(short, json!({LABEL: world.namespace, "kubernetes.io/hostname": host, more.0: more.1})).await
@@ -56,7 +58,7 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
-/// Checks that the first run of the program requested from OpenStack exactly the changes listed here, in this order.
+/// Checks that the first run of the program requested exactly these changes from OpenStack, in this order.
 fn check_requests(openstack: &OpenStack) {
     let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
@@ -243,7 +245,7 @@ fn resumes_without_creating_duplicates() {
                 !result.succeeded && result.output.contains("giving up for now: ") && result.output.contains("500"),
                 "{result:?}"
             );
-            assert!(fixture.facts().await.is_empty(), "a failed run must not write facts");
+            assert!(fixture.facts().await.is_empty(), "the program must not write facts if it fails");
             assert_eq!(
                 openstack.with(|cloud| cloud.fails.clone()),
                 None,

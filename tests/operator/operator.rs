@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::helm::Recorder;
 use crate::world::{World, with_timeout};
 
-/// The helm version, charts and arguments with which a test starts an operator.
+/// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
     world: &'a World,
     helm: u8,
@@ -108,8 +108,8 @@ impl Operator {
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
-    /// Waits until the operator has had all inputs of a pass, including the charts, and found this number of releases
-    /// ready.
+    /// Waits until the operator's metrics report this number of ready releases. The operator does not update this
+    /// metric while it still fetches charts.
     pub async fn finds_ready(&self, releases: u64) {
         let found = async {
             while self.metric("osdpl_releases_ready ", "") != releases {

@@ -31,8 +31,8 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
-/// Returns a spec with a role for node-1. If `overrides` is set, nova, neutron and libvirt have other values on this
-/// node; `cpus` are its dedicated CPUs.
+/// Returns a spec with a role for node-1. If `overrides` is true, nova, neutron and libvirt have other values on this
+/// node. `cpus` is the list of dedicated CPUs in these values.
 fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     let gpu = json!({"matchLabels": {"gpu": "big"}});
     let values = json!({
@@ -119,7 +119,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
-            "other values for the same node need no approval and upgrade only nova"
+            "other values for the same node must need no approval, and must upgrade only nova"
         );
         let rollout = world
             .until("the rollout of nova/compute waits for approval", |cloud| {
@@ -151,7 +151,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let cloud = world.until_reason(reason::INVALID).await;
         let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
-        // The API server refuses these specs by rules in the CRD, before the operator reads them.
+        // Rules in the CRD make the API server refuse these specs, so the operator never reads them.
         for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),

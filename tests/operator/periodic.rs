@@ -1,4 +1,4 @@
-//! CronJobs of charts: the status reports a failing run, but the cloud stays Ready.
+//! Tests the CronJobs of charts. If a run fails, the status reports the failure, but the cloud stays Ready.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};

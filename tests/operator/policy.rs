@@ -1,4 +1,5 @@
-//! An admission policy forbids the operator to remove an annotation: the cloud is Ready and the status has a warning.
+//! Tests an admission policy that forbids the operator to remove an annotation. The cloud must become Ready, and the
+//! status must contain a warning.
 
 use std::time::Duration;
 
@@ -40,8 +41,8 @@ async fn forbid(world: &World) {
     policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
     bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
-    // The API server applies a new policy after a delay and does not report when. So repeat a dry run of the removal
-    // until the API server refuses it.
+    // The API server applies a new policy after a delay, and does not report when it does so. So repeat a dry run that
+    // removes the annotation until the API server refuses it.
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
     let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
     let refused = async {

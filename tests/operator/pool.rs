@@ -57,7 +57,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes an idle control plane or starts one, removes the objects of earlier tests, and creates the namespace.
+    /// Takes an idle control plane from the pool, or starts a new one. Removes the objects of earlier tests, and
+    /// creates the namespace.
     pub async fn new(namespace: &str) -> Self {
         let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -79,7 +80,8 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// Returns the control plane to the pool, except after a failed test, whose objects could disturb other tests.
+    /// Returns the control plane to the pool. Does not return it after a failed test, because the objects of that test
+    /// could disturb other tests.
     fn drop(&mut self) {
         if let Some(plane) = self.plane.take().filter(|_| !std::thread::panicking()) {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
@@ -103,8 +105,8 @@ impl Plane {
         Self { cluster, operator }
     }
 
-    /// Removes the objects of the previous test. Waits until cluster-scoped objects are deleted; Kubernetes deletes the
-    /// previous test's namespaces in the background.
+    /// Removes the objects of the previous test. Waits until the cluster-scoped objects are deleted, but not the
+    /// namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
         let client = self.cluster.client();
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
@@ -141,9 +143,9 @@ impl Plane {
     }
 }
 
-/// Deletes an object, removes its finalizers, and waits until it is deleted. At this time, no operator runs that could
-/// remove its own finalizers. The API server sets a finalizer on a CRD to delete the CRD's instances first; if it can't
-/// list the instances, it retries only minutes later.
+/// Deletes an object, removes its finalizers, and waits until it is deleted. No operator runs at this time that could
+/// remove osdpl's finalizers. CRDs have a finalizer of the API server, which deletes the instances of a CRD first. If
+/// the API server can't list the instances, it retries only minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

@@ -1,4 +1,4 @@
-//! The status names the reason if a quota refuses pods, or if a provisioner creates no volume.
+//! If a quota refuses pods or a provisioner creates no volume, the status names the reason.
 
 use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -34,8 +34,8 @@ fn reports_pods_refused_by_a_quota() {
         world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
         world.until_ready().await;
         world.allow_pods(1).await;
-        // If the quota refuses a pod, the controller of a StatefulSet reports this only in events, and the controller
-        // of a Deployment in a condition. The operator must find the reason in both.
+        // If the quota refuses a pod of a Deployment, the Deployment has a condition with the reason. For a
+        // StatefulSet, the reason is only in events. The operator must find the reason in both cases.
         world.delete_pods("memcached-").await;
         let (health, _) = world.until_reason_contains("memcached", "server", "exceeded quota: few").await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);

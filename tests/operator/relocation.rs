@@ -1,5 +1,5 @@
-//! A spec changes the helm name or namespace of an installed release: the operator refuses the move, and says how to
-//! move the release by an uninstall.
+//! A spec changes the helm name or the namespace of an installed release. The operator refuses this move, and says how
+//! to move the release by uninstalling it first.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
@@ -13,8 +13,8 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Do not set an empty map: if an earlier spec had overrides, server-side apply would replace these overrides by
-    // null.
+    // Omit an empty map. If an earlier spec had overrides, server-side apply would set the field to null instead of an
+    // empty map.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
@@ -23,7 +23,7 @@ fn cloud(overrides: &Value) -> Value {
     spec
 }
 
-/// Applies a spec that moves memcached, waits until the operator refuses the move, and returns the message of memcached
+/// Applies a spec that moves memcached, and waits until the operator refuses the move. Returns the message of memcached
 /// in the status.
 async fn refusal(world: &World, overrides: &Value) -> String {
     let applied = world.apply(&cloud(overrides)).await;
@@ -49,8 +49,7 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes two labels from all of helm's records, as if an older operator had written the records, which did not set
-/// these labels yet.
+/// Removes two labels from all of helm's records. An older version of the operator did not set these labels.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -126,7 +125,7 @@ fn adopts_crds_of_an_uninstalled_release() {
         assert_eq!(
             world.helm_runs().len(),
             3,
-            "install, uninstall and second install of mariadb must need one helm run each"
+            "the operator must run helm three times for mariadb: to install, uninstall and install it again"
         );
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Ceph's object store (RGW): osdpl gives the gateways Keystone's address, and the release ceph-rgw registers the
-//! gateways' URL in Keystone.
+//! Tests Ceph's object store (RGW). osdpl configures Keystone's address in the gateways, and the release ceph-rgw
+//! registers the URL of the gateways in Keystone.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;

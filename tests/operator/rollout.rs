@@ -43,7 +43,8 @@ impl World {
         self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
     }
 
-    /// Waits until the approved rollout of a component evicts pods, and no other change waits for approval.
+    /// Waits until the operator evicts pods in the approved rollout of a component, and no other change waits for
+    /// approval.
     pub async fn until_allowed(&self, component: &str) {
         let is_rolling = |cloud: &OpenStackDeployment| {
             let status = rollout(cloud, component);
@@ -77,8 +78,8 @@ impl World {
     }
 }
 
-/// Watches the pods of the data plane. For each component, it records the maximum number of nodes that had no ready pod
-/// at the same time.
+/// Watches the pods of the data plane. For each component, records the maximum number of nodes on which no pod was
+/// ready at the same time.
 struct Gaps {
     most: Arc<Mutex<BTreeMap<String, usize>>>,
     watch: tokio::task::JoinHandle<()>,
@@ -189,8 +190,8 @@ fn rolls_out_node_by_node_after_approval() {
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
-        // Check only the events about ovn-controller, which the second operator wrote: the killed operator may not have
-        // sent its last event about Open vSwitch.
+        // Check only the events about ovn-controller, which the second operator wrote. An event about Open vSwitch may
+        // be missing, because the first operator was killed.
         let batches = event_messages(world, "RolloutBatch").await;
         for (batch, node) in
             ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
@@ -228,8 +229,8 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
-        // The rule breaks only the pods that the rollout creates, by their label of the DaemonSet's second template
-        // generation.
+        // The rule breaks only the pods that the rollout creates. These pods have the label of the second generation of
+        // the DaemonSet's template.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
@@ -264,7 +265,7 @@ fn failing_node_stops_a_rollout() {
         assert_eq!(
             world.pods_by_node(SWITCH).await["node-3"],
             before["node-3"],
-            "the rollout has stopped before node-3, so node-3 keeps its old pod"
+            "the rollout must stop before node-3, so that node-3 keeps its old pod"
         );
         assert_eq!(event_messages(world, reason::ROLLOUT_STOPPED).await.len(), 1);
 

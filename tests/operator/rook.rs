@@ -1,5 +1,5 @@
-//! A Ceph that Rook runs: osdpl creates Rook's objects for pools and users, waits until Rook has made them ready, and
-//! upgrades releases when keys or monitors change.
+//! Tests a Ceph cluster that Rook runs. osdpl creates Rook's objects for pools and users, and waits until Rook reports
+//! that they are ready. When keys or monitors change, osdpl upgrades releases.
 
 mod fake;
 mod shares;
@@ -145,7 +145,7 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         rook.set_cluster_state("Ready", "HEALTH_OK", OTHER).await;
         rook.write_monitors("a=10.9.0.1:6789").await;
         let message = world
-            .until("the operator refuses the Ceph with another fsid", condition_with(reason::CEPH_ANOTHER, OTHER))
+            .until("the operator refuses a Ceph cluster with another fsid", condition_with(reason::CEPH_ANOTHER, OTHER))
             .await;
         assert!(
             message.contains(FSID) && message.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)),
@@ -155,7 +155,7 @@ fn reports_another_or_unhealthy_ceph_without_changes() {
         assert!(plan.contains(OTHER), "{plan}");
         rook.write_monitors("a=10.0.0.1:6789").await;
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
-        world.until("the operator accepts the original Ceph again", condition_with(reason::READY, FSID)).await;
+        world.until("the operator accepts the original Ceph cluster again", condition_with(reason::READY, FSID)).await;
         assert_eq!(world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data, conf.data);
         assert_eq!(world.upgraded_since(runs), Vec::<String>::new());
     });
@@ -188,8 +188,8 @@ fn access_admin_passes_the_admin_key_to_charts() {
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
-        // With `access: admin`, a Job of each chart writes the keyring that the chart's pods wait for. Simulated pods
-        // write nothing, so the test writes the keyrings.
+        // With `access: admin`, a Job of each chart writes a keyring, for which the pods of the chart wait. The pods of
+        // these Jobs are simulated and write nothing, so the test writes the keyrings.
         let job = world.until_object::<Job>(
             "the chart's Job that creates Glance's pool exists",
             "glance-storage-init",

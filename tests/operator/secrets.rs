@@ -25,7 +25,8 @@ impl World {
         let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets = self.api::<Secret>().list(&ours).await.unwrap();
         let data = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default());
-        // osdpl's Secret for Ceph's gateways also contains Keystone settings; only the password is a credential.
+        // osdpl's Secret for Ceph's gateways also contains settings for Keystone, such as `OS_USERNAME`. Of these, only
+        // the password is a credential.
         let is_open =
             |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
         let values = data.filter(|(key, _)| !is_open(key));
@@ -36,7 +37,7 @@ impl World {
     /// processes: logs, command lines, environments, caches. Every test ends with this check.
     pub async fn check_no_leaked_secrets(&self) {
         let credentials = self.all_credentials().await;
-        // Both scrubbers redact texts that look like a password in a URL, because charts' templates contain such texts.
+        // Both scrubbers redact everything that looks like a password in a URL; charts' templates contain such text.
         // Only `by_value` also redacts the credentials. So if the results differ, the text contains a credential.
         let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
         let check = |source: &str, text: &str| {

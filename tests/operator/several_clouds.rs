@@ -1,5 +1,5 @@
-//! Two OpenStackDeployments in one cluster: the operator reconciles only the older OpenStackDeployment until that
-//! resource is deleted.
+//! Tests two OpenStackDeployments in one cluster. The operator reconciles only the older cloud until this cloud is
+//! deleted.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::world::{run_test, with_timeout};
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
     run_test("several-clouds", async |world| {
-        // Sort the clouds by age as the operator does: creation timestamps have whole seconds, and if two are equal,
-        // the cloud with the smaller uid counts as older.
+        // Sort the clouds by age as the operator does. If both were created in the same second, the cloud with the
+        // smaller uid counts as older.
         let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
@@ -69,7 +69,8 @@ async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenSt
     drop(with_timeout(what, found).await.unwrap());
 }
 
-/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace, by the object's name.
+/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace. The key of the map is the name
+/// of the object.
 async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -114,7 +115,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         assert_eq!(second_data.keys().collect::<Vec<_>>(), first_data.keys().collect::<Vec<_>>());
         assert!(
             second_data.iter().all(|(name, value)| first_data[name] != *value),
-            "no claim or credential of the second cloud may be equal to the first cloud's"
+            "the claims and credentials of the second cloud must differ from those of the first cloud"
         );
         let record =
             secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;

@@ -1,4 +1,4 @@
-//! Fields of the spec, such as `unset`, `valuesFrom` and `paused`, and their effect on helm's values and runs.
+//! Tests how fields of the spec, such as `unset`, `valuesFrom` and `paused`, affect helm's values and the helm runs.
 
 use std::process::Command;
 
@@ -100,7 +100,7 @@ fn missing_values_source_blocks_only_its_release() {
         assert_eq!(
             cloud.child("memcached").status,
             "deployed",
-            "the release must stay installed when a source of its values disappears"
+            "the release must stay installed when an object in its `valuesFrom` is deleted"
         );
         assert_eq!(world.helm_runs().len(), 3);
     });

@@ -1,5 +1,5 @@
-//! A Ready cloud: without a change, the operator starts no helm and writes nothing. After a change of one value, it
-//! starts helm once.
+//! Tests a Ready cloud. Without a change, the operator starts no helm process and writes nothing. After a change of one
+//! value, it starts helm once.
 
 use std::time::Duration;
 
@@ -14,20 +14,21 @@ use crate::world::{World, now, run_test, with_timeout};
 /// The smallest cloud in which a change of one release can affect another: two releases without hooks.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Changes a field of the spec that has no effect on releases. This triggers a pass that only writes the observed
-/// generation into the status. If the pass had other actions, it would start them before this write.
+/// Changes a field of the spec that has no effect on releases. The change triggers a pass, which only writes the
+/// observed generation into the status. If the pass had other actions, the operator would start them before it writes
+/// the status.
 async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
     world.until_ready().await;
 }
 
-/// Checks that helm did not run, and that the operator wrote only the status, once for each of the `triggers` calls of
-/// [`trigger`]. `helm_runs` is the expected number of all helm runs.
+/// Checks that the operator has started no helm process since the test counted `helm_runs`. Also checks that the
+/// operator wrote only the status after `since`: once for each call of [`trigger`], whose number is `triggers`.
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
-        // The API server may write an entry of its audit log only after the test has observed the write through a
-        // watch: wait until the log is complete.
+        // A watch may report a write to the test before the API server adds the write to its audit log. So wait until
+        // the log is complete.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -39,7 +40,7 @@ async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_run
     let secrets_read = world.secrets_read_since(since);
     assert!(
         !secrets_read.iter().any(|name| name.contains("-credentials-")),
-        "the operator must get credentials from a watch and not read Secrets individually: {secrets_read:?}"
+        "the operator must use the credentials that its watch reports, instead of reading single Secrets: {secrets_read:?}"
     );
 }
 

@@ -1,4 +1,5 @@
-//! The service tempest, which tests the whole cloud with a CronJob: its schedule, and the results in the status.
+//! Tests the service tempest, whose CronJob tests the whole cloud: the schedule of the CronJob, and the results in the
+//! status.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};

@@ -42,8 +42,8 @@ fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Waits until the API server refuses the spec, and returns kubectl's error output. The API server uses a changed
-/// webhook configuration after a delay, without reporting it.
+/// Waits until the API server refuses the spec, and returns kubectl's error output. The API server applies a changed
+/// webhook configuration after a delay, and does not report when it does so.
 async fn until_refused(world: &World, spec: &Value) -> String {
     let refused = async {
         loop {

@@ -123,7 +123,8 @@ impl World {
         self.allows_errors.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that no operator of the test logged an error of osdpl's code, panicked, or lacked a right.
+    /// Checks that no operator of the test logged an error of osdpl's code, panicked, or sent a request that the API
+    /// server forbids.
     fn check_no_errors(&self) {
         for line in self.operator_log().lines() {
             let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);

@@ -12,7 +12,7 @@ use crate::world::World;
 #[tokio::test(flavor = "multi_thread")]
 async fn evicted_operator_pod_is_dead() {
     let world = World::new("tasks-operator-pods").await;
-    // The pod names a scheduler that does not exist, so the pod stays pending.
+    // The scheduler of this pod does not exist, so the pod stays pending.
     let pod: Pod = world
         .create(json!({
             "metadata": {"name": "osdpl", "labels": {"app.kubernetes.io/name": "osdpl"}},

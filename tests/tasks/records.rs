@@ -1,4 +1,5 @@
-//! Tests that the tasks read the release records that the real helm writes, and the progress of its hooks.
+//! Tests that the operator's tasks read the release records that the real helm writes, and the progress of helm's
+//! hooks.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -65,8 +66,7 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Waits until the hanging pod exists, and lets it complete. A test that has seen the pod's Job can't assume that the
-/// pod exists, too.
+/// Waits until the hanging pod exists, and lets it complete. The pod may not exist yet when a test sees the pod's Job.
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
@@ -106,8 +106,8 @@ async fn follows_a_release_through_foreign_upgrades() {
     world.workload("demo-api", |api| api.ready == 1 && api.release == "demo").await;
     world.job("demo-setup", |job| job.complete && job.release == "demo").await;
 
-    // A manual `helm upgrade` copies the labels of osdpl to the record of revision 2. These labels still name revision
-    // 1, so the tasks know that osdpl did not make revision 2.
+    // A manual `helm upgrade` copies osdpl's labels to the record of revision 2. The copied labels still name revision
+    // 1. From this, the tasks know that osdpl did not create revision 2.
     let working = chart("works");
     assert!(upgrade(&world, working.path(), "").await.wait().await.unwrap().success());
     let foreign = world.release("demo", |release| release.revision == 2 && release.status == Status::Deployed).await;
@@ -117,7 +117,7 @@ async fn follows_a_release_through_foreign_upgrades() {
 
     assert!(helm(&world, &["uninstall", "demo"]).await.wait().await.unwrap().success());
     world
-        .until("the tasks no longer observe the uninstalled release", |observation| {
+        .until("the tasks observe that the release is uninstalled", |observation| {
             observation.releases.is_empty().then_some(())
         })
         .await;
@@ -150,7 +150,7 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
     world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
-    // Start new tasks in the same namespace, as a restarted operator does: they must observe the same record.
+    // Start new tasks in the same namespace, as a restarted operator does. The new tasks must observe the same record.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
     let observation = later.tasks.observe();

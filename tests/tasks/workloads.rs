@@ -137,15 +137,17 @@ async fn unchanged_health_triggers_nothing() {
         let noted = Patch::Merge(json!({"metadata": {"labels": {"note": number.to_string()}}}));
         api.patch("api", &PatchParams::default(), &noted).await.unwrap();
     }
-    // A watch reports changes in order: when the deletion of `other` has arrived, all label changes of `api` have, too.
+    // A watch reports changes in order. When it has reported the deletion of `other`, it has also reported all label
+    // changes of `api`.
     api.delete("other", &DeleteParams::default()).await.unwrap();
     let mut pokes = 0;
     while world.tasks.observe().workloads().iter().any(|workload| workload.name == "other") {
         world.poke.notified().await;
         pokes += 1;
     }
-    // The deletion triggers one pass, and one trigger may be left from before. The label changes must trigger no pass.
-    assert!(pokes <= 2, "label changes trigger no pass; the tasks triggered {pokes} passes");
+    // The deletion triggers one pass, and an earlier change may have triggered another. The label changes must trigger
+    // no pass.
+    assert!(pokes <= 2, "label changes must trigger no pass, but the tasks triggered {pokes} passes");
     assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
 }
 

@@ -1,5 +1,5 @@
-//! Starts the environment of the tests: one control plane for all tests, and for each test a namespace and tasks that
-//! watch it.
+//! Starts the environment of the tests. All tests share one control plane. Each test has its own namespace, and tasks
+//! that watch this namespace.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -22,14 +22,14 @@ use tokio::sync::{Notify, watch};
 /// The timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The identity of the operator process that counts as alive in the tests; every other process counts as dead.
+/// The identity of the only operator process that counts as alive in the tests.
 pub const ALIVE: &str = "palive.1";
 
 /// A password that the tasks must redact in logs of pods.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 
-/// The control plane of all tests, which stops with this process. It has a tokio runtime of its own, because the
-/// runtime of each test ends with the test.
+/// The control plane of all tests. It stops when this process exits. It has a separate tokio runtime, because the
+/// runtime of a test ends with the test.
 static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
     let start = || {
         let runtime = Runtime::new().unwrap();
@@ -69,7 +69,8 @@ impl World {
         Self::seen_as(namespace, cluster().await.kubeconfig()).await
     }
 
-    /// Creates a namespace if it does not exist, and starts tasks that watch it with the rights of this kubeconfig.
+    /// Creates a namespace if it does not exist, and starts tasks that watch this namespace with the rights of the
+    /// kubeconfig.
     pub async fn seen_as(namespace: &str, kubeconfig: &Path) -> Self {
         let client = client(cluster().await.kubeconfig()).await;
         let created: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -115,8 +116,8 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Waits until `look` returns a value for what the tasks observe. It calls `look` again only when the tasks
-    /// trigger, as the operator does.
+    /// Calls `look` with the observation of the tasks until `look` returns a value. Like the operator, waits before
+    /// each further call until the tasks trigger a pass.
     pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
@@ -161,8 +162,8 @@ impl World {
     }
 }
 
-/// Returns a workload with the labels and annotations that helm sets. `steering` are labels of its pods that control
-/// their behaviour, `pod` are more fields of the pods' spec.
+/// Returns a workload with the labels and annotations that helm sets. `steering` contains labels that control the
+/// behaviour of the workload's pods. `pod` contains additional fields of the spec of the pods.
 pub fn workload(name: &str, steering: &Value, pod: &Value) -> Value {
     let mut labels = json!({"application": "demo", "component": name, "release_group": "demo"});
     labels.as_object_mut().unwrap().extend(steering.as_object().unwrap().clone());

@@ -1,4 +1,4 @@
-//! Checks the findings about certificates, whose Secrets are in the same file as the resource.
+//! Checks the findings about certificates. The Secrets with the certificates are in the same file as the resource.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
     text
 }
 
-/// Returns the findings about certificates, and checks that all of the Secrets were validated.
+/// Returns the findings about the certificates in these Secrets. Checks that osdpl validated all of the Secrets.
 fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
     let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
     assert_eq!(report.notes, Vec::<String>::new(), "each Secret was checked");
@@ -44,7 +44,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
     assert_eq!(
         findings_of(features, &[of_other_host("openstack")]),
         Vec::<String>::new(),
-        "no gateway uses the Secret in this namespace"
+        "there must be no finding, because no gateway uses a Secret in this namespace"
     );
     let found = findings_of(features, &[of_other_host("gateways")]);
     let expected = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
@@ -85,7 +85,7 @@ fn checks_provided_database_certificates() {
     assert_eq!(
         findings_of(features, std::slice::from_ref(&client)),
         Vec::<String>::new(),
-        "the names in a client certificate are not checked"
+        "there must be no finding, because the names in a client certificate are not checked"
     );
     let found = findings_of(features, &[client.replace("  tls.key:", "  key:")]);
     assert!(

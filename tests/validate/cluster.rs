@@ -1,4 +1,4 @@
-//! Checks the findings about clouds that their cluster can't run.
+//! Checks the findings about specs that do not fit the cluster, for example because it has too few nodes.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,8 @@ use osdpl_lint::validate::Schemas;
 
 use super::{checked_at, resource};
 
-/// Returns the findings of the cluster rules for a spec, each with its field.
+/// Returns the findings of the rules that compare a spec with the cluster. Each finding begins with its severity and
+/// field.
 fn findings_of(input: &str, cluster_info: &ClusterInfo) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
         let catalog = osdpl_core::files::load_catalog(None).unwrap();
@@ -59,7 +60,7 @@ fn counts_servers_against_nodes() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(findings_of("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
     let unknown = findings_of("presets: [compute, ha]", &ClusterInfo::default());
-    assert_eq!(unknown, Vec::<String>::new(), "nothing is reported if the nodes are not known");
+    assert_eq!(unknown, Vec::<String>::new(), "there must be no finding if the nodes are not known");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
     let found = findings_of(named, &ClusterInfo::default());
     let of_spec = "are configured, but spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs its own node";
@@ -68,7 +69,7 @@ fn counts_servers_against_nodes() {
     assert_eq!(
         findings_of(named, &three),
         Vec::<String>::new(),
-        "counted nodes take precedence over names in the spec"
+        "the number of nodes in the cluster must take precedence over the names in the spec"
     );
     for enough in ["{names: [n1, n2, n3]}", "{names: [n1], selector: {matchLabels: {a: b}}}"] {
         let spec = format!("presets: [compute, ha]\nnodes: {{roles: {{control-plane: {enough}}}}}");
@@ -97,12 +98,16 @@ fn distinguishes_one_node_from_no_majority() {
     let one = findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
     assert!(
         one[0].starts_with("warning spec.nodes.roles: RabbitMQ servers (rabbitmq), database servers (mariadb) are"),
-        "even a single server that can't run is reported: {one:?}"
+        "there must be a finding even if only a single server can't run: {one:?}"
     );
     assert_eq!(findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
     let on_other_nodes = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
     let found = findings_of(on_other_nodes, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
-    assert_eq!(found, Vec::<String>::new(), "the servers run on other nodes, of which there are enough");
+    assert_eq!(
+        found,
+        Vec::<String>::new(),
+        "there must be no finding: the values select the nodes with the label db, and three nodes have it"
+    );
     let ovn = "presets: [compute, ha]\nfeatures: {network: {backend: ovn}}";
     let found = findings_of(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
     assert_eq!(found.len(), 1, "{found:?}");
@@ -133,21 +138,25 @@ fn unknown_class_lists_known_ones() {
     assert_eq!(
         findings_of("storageClass: default", &known),
         Vec::<String>::new(),
-        "with `default`, the charts leave the class to the cluster"
+        "there must be no finding: `default` means the default class of the cluster"
     );
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
     assert_eq!(
         findings_of("storageClass: default", &without_default).len(),
         1,
-        "a cluster without a default class is reported"
+        "there must be a finding if the cluster has no default class"
     );
     assert_eq!(
         findings_of("features: {storage: {backend: local}}", &none),
         Vec::<String>::new(),
-        "a cloud on local storage creates no claim"
+        "there must be no finding, because a cloud on local storage creates no claim"
     );
     let claimless = "presets: []\nservices: {memcached: {enabled: true}}";
-    assert_eq!(findings_of(claimless, &none), Vec::<String>::new(), "memcached creates no claim of that class");
+    assert_eq!(
+        findings_of(claimless, &none),
+        Vec::<String>::new(),
+        "there must be no finding, because memcached creates no claim"
+    );
     let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
     let found = findings_of(own, &known);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -190,7 +199,7 @@ fn shared_claims_need_a_shareable_class() {
     assert_eq!(
         findings_of(&images("ReadWriteOnce"), &disks),
         Vec::<String>::new(),
-        "another rule reports claims that only one node can mount"
+        "there must be no finding from this rule, because another rule reports ReadWriteOnce claims"
     );
 }
 

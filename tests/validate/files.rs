@@ -1,4 +1,4 @@
-//! Checks how `osdpl validate` finds files, and what it says about their content: several documents, lists, kinds,
+//! Checks how `osdpl validate` finds files and what it reports about them: several documents in a file, lists, kinds,
 //! duplicate names, additions to the catalogue.
 
 use super::command::{VALID, folder, validate};
@@ -35,7 +35,7 @@ fn suggests_fixes_for_almost_matching_documents() {
     let version = "stdin:1: error: apiVersion: is required; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
     assert!(
         code == 1 && stdout.starts_with(version) && stdout.contains("regoin"),
-        "the rest is validated as well: {stdout}"
+        "osdpl must also validate the rest of the file: {stdout}"
     );
     assert!(stdout.contains("1 resource validated: 2 errors"), "{stdout}");
 }

@@ -1,4 +1,4 @@
-//! Checks that no command prints a secret of a file, in a finding or elsewhere.
+//! Checks that no command prints a secret value from its input files, neither in a finding nor elsewhere.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use super::command::validate;
 
 const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core]\n  features: {storage: {backend: local}}\n";
 
-/// Returns the complete output of commands for a file with this text.
+/// Writes `text` into a file and runs commands with this file. Returns the complete output of each command.
 fn printed(text: &str, commands: &[&[&str]]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cloud.yaml"), text).unwrap();
@@ -54,7 +54,8 @@ fn misplaced_text_is_not_repeated() {
     assert!(output.contains("`spec` takes a map") && !output.contains("hunter2"), "{output}");
 }
 
-/// Returns a file with a resource and a Secret. One release of the resource takes its values from this Secret.
+/// Returns the text of a file with a resource and a Secret. A release of `service` gets the values in this Secret
+/// through `valuesFrom`.
 fn with_secret(service: &str, values: &str) -> String {
     let services = format!(
         "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"

@@ -1,4 +1,4 @@
-//! Checks that valid input has no findings: the samples, and clouds with many presets and features.
+//! Checks that valid inputs have no findings. The inputs are the samples, and clouds with many presets and features.
 
 use std::time::Instant;
 
@@ -39,7 +39,8 @@ fn presets_and_backends_have_no_lint_warnings() {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            // Without these settings cinder and octavia would do nothing, which is a finding.
+            // These settings are necessary: without them, cinder and octavia do nothing, and osdpl reports this in a
+            // finding.
             let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
             let balancers = json!({"providers": ["amphora"], "amphora": {"image": image}});
             let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
@@ -66,7 +67,7 @@ fn reads_objects_next_to_a_resource() {
     let report = checked(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
     let found: Vec<_> = report.findings.iter().map(|found| (found.line(), found.rule, found.field())).collect();
     assert_eq!(found, [(11, "hidden-key", "spec.services.nova.releases.nova.valuesFrom[0].pod.replicas")]);
-    assert_eq!(report.notes, Vec::<String>::new(), "the ConfigMap next to the resource was read");
+    assert_eq!(report.notes, Vec::<String>::new(), "osdpl must read the ConfigMap, which is in another input file");
     let alone = checked(&[("cloud.yaml", cloud)]);
     assert_eq!((alone.summary.errors, alone.notes.len()), (0, 1), "{:?} {:?}", alone.findings, alone.notes);
 }
@@ -100,8 +101,8 @@ fn couplings_and_rules_use_existing_keys() {
     let of_rules = catalog.cross_checks.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
     let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
-        // Of an option, check only the section, because charts do not list all options. Of a path in `extraObjects`,
-        // check only this key, because charts accept anything below it.
+        // For an option in `conf`, check only that its section exists, because charts do not list all options. For a
+        // path in `extraObjects`, check only the key `extraObjects`, because charts accept any key below it.
         let above: osdpl_values::Path = match path.keys() {
             keys if keys[0] == "extraObjects" => keys[..1].iter().cloned().collect(),
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),

@@ -58,13 +58,13 @@ pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
 }
 
 fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
-    // Format `since` with six decimals, as the API server writes times. The order of such texts is the order of the
-    // times, so the comparison below needs no parsing.
+    // Format `since` with six decimals, as the API server writes times. Strings in this format have the same order as
+    // the times, so the comparison below need not parse the times.
     let since = format!("{since:.6}");
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let mut entries = Vec::new();
     for (index, line) in complete.lines().enumerate() {
-        // Tests read the same growing log many times. So skip lines from before `since` without parsing their JSON.
+        // Tests read the same growing log many times. So do not parse the JSON of lines that are older than `since`.
         if line.split_once(RESPONSE_TIME).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
             continue;
         }

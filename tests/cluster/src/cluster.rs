@@ -1,4 +1,4 @@
-//! The handle with which tests and the command line start, use, break and stop a control plane.
+//! The type [`Cluster`], with which tests and the command line start, use, break and stop a control plane.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub struct Cluster {
     programs: Programs,
     client: Client,
     is_owned: bool,
-    /// Stops the supervisor when the cluster is dropped or, for an existing cluster, removes the temporary folder.
+    /// When the cluster is dropped, this value stops the supervisor. For an existing cluster, it only removes the
+    /// temporary folder.
     _guard: Option<Guard>,
 }
 
@@ -42,7 +43,7 @@ impl Cluster {
     }
 
     /// Starts a control plane that keeps running after this process exits. If a control plane is already running in the
-    /// folder, returns that one. The options must set [`Options::folder`].
+    /// folder, returns this control plane. The options must set [`Options::folder`].
     ///
     /// # Errors
     /// If the options have no folder, a program is missing and cannot be built, or a component does not start.
@@ -80,8 +81,8 @@ impl Cluster {
         launch::end(&Folder::new(folder)?)
     }
 
-    /// Finds or builds the programs that this call of [`Self::up`] requests but an earlier call did not, and adds links
-    /// to them in the cluster's folder.
+    /// Finds or builds the programs in `wanted` that an earlier call of [`Self::up`] did not request, and adds links to
+    /// them in the cluster's folder.
     async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
         let had = self.programs.iter().map(|(program, _)| program);
         let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();
@@ -123,7 +124,8 @@ impl Cluster {
             let guard = temporary.map(|folder| -> Guard { Box::new(folder) });
             return Self::new(kubeconfig, folder, spec.programs, false, guard).await;
         }
-        // Keep the temporary folder: from now on the supervisor removes it, even if this process is killed.
+        // Do not remove the temporary folder here: from now on the supervisor removes it, even if this process is
+        // killed.
         drop(temporary.map(tempfile::TempDir::keep));
         let (cluster_folder, programs) = (folder.clone(), spec.programs.clone());
         let child = blocking(move || launch::start(&cluster_folder, &spec)).await?;
@@ -211,7 +213,8 @@ impl Cluster {
         audit::read(&self.folder.audit_log(), since)
     }
 
-    /// Makes pods misbehave: stores a fault rule with this name, and waits until the supervisor applies it to new pods.
+    /// Stores a fault rule, which makes pods misbehave. Waits until the supervisor applies the rule to new pods. `name`
+    /// is the name of the rule.
     ///
     /// # Errors
     /// If the API server refuses to store the rule.

@@ -10,7 +10,7 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A program of the control plane that runs until the cluster stops, unlike kubectl and helm.
+/// A program of the control plane that runs as long as the cluster runs. kubectl and helm are no components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
@@ -22,8 +22,9 @@ pub enum Component {
     ControllerManager,
     /// kube-scheduler, which assigns pods to nodes.
     Scheduler,
-    /// kwok, which simulates the kubelets of all nodes. A test can kill kwok to simulate missing kubelets, but should
-    /// not restart it: the new process waits up to 40 s until the node leases of the killed process expire.
+    /// kwok, which simulates the kubelets of all nodes. A test can kill kwok to simulate missing kubelets. It should
+    /// not restart kwok, because the new process waits up to 40 s until the killed process's leases of the nodes
+    /// expire.
     Kwok,
 }
 
@@ -106,15 +107,15 @@ fn apiserver(folder: &Folder, spec: &Spec, ports: Ports) -> Result<Vec<String>, 
         crate::audit::write_policy(folder, audit)?;
         arguments.push(flag("--audit-policy-file", &folder.audit_policy()));
         arguments.push(flag("--audit-log-path", &folder.audit_log()));
-        // The size in megabytes at which the API server starts a new log file. No test reaches it, because tests read
-        // only the current file and would miss the requests in older ones.
+        // The size in megabytes at which the API server starts a new log file. It is larger than the log of any test,
+        // because tests read only the newest file.
         arguments.push("--audit-log-maxsize=4096".into());
     }
     Ok(arguments)
 }
 
-/// Returns the arguments of kube-controller-manager. kube-controller-manager runs all controllers except the ones that
-/// need real nodes or a cloud provider. It opens no HTTPS port, because no program connects to it.
+/// Returns the arguments of kube-controller-manager. kube-controller-manager runs all controllers that need neither
+/// real nodes nor a cloud provider. It opens no HTTPS port, because no program connects to it.
 fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-controller-manager")),

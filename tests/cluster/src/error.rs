@@ -1,4 +1,4 @@
-//! The errors of a local control plane. Each message that a user can act on says what to do.
+//! The errors of a local control plane. If a user can fix an error, its message says how.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub enum Error {
     Malformed {
         /// The path of the file that cannot be parsed.
         path: PathBuf,
-        /// Why the file cannot be parsed.
+        /// The error of the parser.
         reason: String,
     },
     /// The Go toolchain is missing or too old.
@@ -59,7 +59,7 @@ pub enum Error {
     Boot {
         /// The program that did not start, or the step of the start that failed.
         component: String,
-        /// Why the program did not start, as far as the supervisor knows.
+        /// The reason why the program did not start, if the supervisor knows it.
         reason: String,
         /// The last lines of the program's log; empty if it has none.
         tail: String,
@@ -89,7 +89,7 @@ pub enum Error {
     /// The supervisor refused a request or did not respond.
     #[error("the cluster's supervisor failed: {reason}")]
     Supervisor {
-        /// The supervisor's error message, or why the supervisor did not respond.
+        /// The error message of the supervisor, or the reason why the supervisor did not respond.
         reason: String,
     },
     /// The operation is refused, because this crate did not start the cluster.

@@ -33,8 +33,8 @@ impl Folder {
         self.0.join("state.json")
     }
 
-    /// Returns the path of the supervisor's socket. Clients connect through `/proc/PID/cwd`, because the path of a
-    /// socket may have at most 107 bytes.
+    /// Returns the path of the supervisor's socket. The path of a socket may have at most 107 bytes. So clients do not
+    /// use this path, but connect through `/proc/PID/cwd`.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }

@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 /// Runs a program with `input` as its standard input, waits until it exits, and returns its exit status and output.
 ///
-/// The input is a temporary file: unlike a pipe, it does not fail if the program exits without reading it.
+/// The input is in a temporary file. With a pipe, this function would fail if the program exits without reading its
+/// input.
 ///
 /// # Errors
 ///

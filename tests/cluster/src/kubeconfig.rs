@@ -39,7 +39,7 @@ pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &st
     write_private(path, format!("{document:#}\n"))
 }
 
-/// Returns a new token of a service account that is valid for a week.
+/// Returns a new token of a service account. The token is valid for a week.
 pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Result<String, Error> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..Default::default() };
@@ -51,7 +51,8 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     status.and_then(|status| status.token).ok_or_else(missing)
 }
 
-/// Writes a kubeconfig to `path` that uses the same API server as the kubeconfig `base` and the token in `token_file`.
+/// Writes a kubeconfig to `path`. It contains the API server of the kubeconfig `base`, and refers to the token in
+/// `token_file`.
 pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
     let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
     let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;

@@ -69,8 +69,8 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// The options of a log request (`PodLogOptions`) that the endpoint supports. The endpoint ignores `follow`: the
-/// response ends after the current log.
+/// The options of a log request (`PodLogOptions`) that the endpoint supports. The endpoint ignores `follow`: a response
+/// contains the log as it is now, and then ends.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogOptions {

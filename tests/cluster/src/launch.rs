@@ -13,7 +13,7 @@ use crate::folder::{Folder, tail};
 use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
-/// The time that the supervisor, and then each program, has to exit before [`end`] stops waiting.
+/// The time that [`end`] waits for the supervisor to exit, and then for each program.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A supervisor that stops when this value is dropped.
@@ -40,7 +40,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(|error| failed(error.to_string()))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        // If the report cannot be read, `line` is not valid JSON, which the match below treats as a failure.
+        // An error is ignored: `line` is then not valid JSON, and the match below treats this as a failure.
         let _ = BufReader::new(output).read_line(&mut line);
     }
     match serde_json::from_str(&line) {
@@ -80,12 +80,12 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// Returns the path of the program `cluster`: of this program itself or, in a test, of the program that this function
-/// builds into the test's target folder.
+/// Returns the path of the program `cluster`. If this process does not run `cluster` itself, for example in a test,
+/// builds the program into cargo's target folder first.
 ///
-/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. If the
-/// program is up to date, `cargo build` takes a fraction of a second. The build also makes sure that the supervisor is
-/// not older than this library.
+/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process, which also
+/// makes sure that the supervisor is not older than this library. If the program is up to date, `cargo build` takes a
+/// fraction of a second.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {
@@ -100,7 +100,8 @@ fn program() -> Result<PathBuf, Error> {
 }
 
 /// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The command also names the
-/// operator's package, so that cargo uses the features of dependencies that `make test` has already built.
+/// operator's package, so that dependencies have the same features as in `make test` and cargo does not build them
+/// again.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let profile = me
         .ancestors()
@@ -109,8 +110,8 @@ fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let target = profile.parent().ok_or("this program is not in cargo's target folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // Remove the variables that cargo sets for tests. With them, build scripts would run again now and in the next
-    // tests.
+    // Remove the variables that cargo sets for tests. Because of these variables, cargo would run build scripts again,
+    // now and in later tests.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_") && !matches!(text.as_ref(), "CARGO_HOME" | "CARGO_TARGET_DIR") {

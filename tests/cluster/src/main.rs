@@ -25,7 +25,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a cluster in a folder; it runs until `cluster down`. Does nothing if the folder's cluster is running.
+    /// Start a cluster in a folder. The cluster runs until `cluster down`. Does nothing if it is already running.
     Up(Up),
     /// Stop the cluster of a folder and remove its files.
     Down {
@@ -52,19 +52,19 @@ enum Command {
         /// The programs to find or build; by default the programs of the control plane and kubectl.
         names: Vec<Program>,
     },
-    /// Find or create the Python environment for testing the catalogue's programs, and print the path of its
+    /// Find or create the Python environment in which tests run the catalogue's programs, and print the path of its
     /// interpreter.
     Python,
     /// Kill, freeze, continue or restart a program of the cluster.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,
-        /// What to do with the program.
+        /// Whether to kill, freeze, continue or restart the program.
         action: Action,
-        /// The program of the control plane on which to act.
+        /// The program of the control plane.
         component: Component,
     },
-    /// Run a cluster under this process, its supervisor, until the caller closes standard input or a signal arrives.
+    /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
     /// Replace this process by a program that the kernel kills when its parent exits.
@@ -81,8 +81,8 @@ enum Command {
 struct Up {
     /// The folder of the cluster; created if it does not exist.
     folder: PathBuf,
-    /// Provide this program, too, such as `helm4`; can be repeated. The programs of the control plane and kubectl are
-    /// always provided.
+    /// Provide an additional program, such as `helm4`; can be repeated. The programs of the control plane and kubectl
+    /// are always provided.
     #[arg(long = "with", value_name = "PROGRAM")]
     programs: Vec<Program>,
     /// The number of simulated nodes. Each has the labels of every OpenStack role.
@@ -94,7 +94,7 @@ struct Up {
     /// Also record reads of Secrets in the audit log.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
-    /// Use the cluster of this kubeconfig instead of starting one; `cluster down` does not change that cluster.
+    /// Use the existing cluster of this kubeconfig and start none. `cluster down` does not change the existing cluster.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
     /// The Kubernetes minor version that the control plane emulates, such as 1.34.

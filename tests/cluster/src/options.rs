@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Program;
 
-/// The labels with which OpenStack-Helm's charts select nodes (`labels.*.node_selector_key` in their values, always
-/// with the value `enabled`).
+/// The keys of the node labels that OpenStack-Helm's charts select (`labels.*.node_selector_key` in their values). The
+/// value of each label is `enabled`.
 pub const OPENSTACK_LABELS: [&str; 5] =
     ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
 
@@ -35,7 +35,7 @@ impl Node {
     }
 }
 
-/// What the API server writes into its audit log besides every mutating request.
+/// The settings of the API server's audit log. The log always contains every mutating request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     /// Whether the log includes reads of Secrets (`get`, `list`, `watch`).
@@ -51,12 +51,13 @@ pub struct Options {
     pub programs: Vec<Program>,
     /// The nodes that the cluster simulates.
     pub nodes: Vec<Node>,
-    /// What the audit log contains; `None` means no audit log.
+    /// The settings of the audit log; `None` means no audit log.
     pub audit: Option<Audit>,
-    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. By default, the API server
-    /// emulates no other version.
+    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. By default, it has its own
+    /// version.
     pub emulated_version: Option<String>,
-    /// The kubeconfig of an existing cluster that the caller wants to use instead of a new one.
+    /// The kubeconfig of an existing cluster. If it is set, the caller uses this cluster, and no control plane is
+    /// started.
     pub existing: Option<PathBuf>,
 }
 
@@ -81,15 +82,15 @@ impl Options {
         self
     }
 
-    /// Makes the API server write an audit log of every mutating request and what `audit` requests.
+    /// Makes the API server write an audit log with these settings.
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
         self
     }
 
-    /// Uses the cluster of the environment variable `KUBECONFIG` if the variable is set. This is never the default,
-    /// because the variable may name an important cluster.
+    /// If the environment variable `KUBECONFIG` is set, uses the cluster of this kubeconfig and starts none. Callers
+    /// must request this explicitly, because the variable may name an important cluster.
     #[must_use]
     pub fn or_existing(mut self) -> Self {
         let path = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty());

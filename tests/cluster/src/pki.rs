@@ -1,4 +1,4 @@
-//! Creates the keys and certificates of a cluster: new ones at every start, which exist only in the cluster's folder.
+//! Creates the keys and certificates of a cluster. Each start of a cluster creates new ones, in the cluster's folder.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -7,7 +7,7 @@ use rcgen::{
 use crate::Error;
 use crate::folder::{Folder, write_private};
 
-/// The host names and addresses in the API server's certificate, by which pods and local clients connect.
+/// The host names and addresses in the API server's certificate. Pods and local clients connect to these names.
 const API_SERVER_NAMES: [&str; 7] = [
     "127.0.0.1",
     "10.96.0.1",
@@ -18,8 +18,8 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// The client certificates: file name, user and group of each. kwok is an administrator, because it writes objects of
-/// as many kinds as kubelets and controllers do.
+/// The client certificates: file name, user and group of each. kwok has all rights, because it writes objects of many
+/// kinds, like kubelets and controllers.
 const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),

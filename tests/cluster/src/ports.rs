@@ -11,9 +11,9 @@ use crate::Error;
 /// So no outgoing connection can take a port after [`claim`] has found the port free and before a component listens on
 /// it.
 const FIRST: u16 = 20_000;
-/// The number of blocks of ports in the range in which clusters get their ports.
+/// The number of blocks of ports. Each cluster uses one block.
 const BLOCKS: u16 = 1_000;
-/// The number of ports in a block. Each cluster uses one block.
+/// The number of ports in a block.
 const PORTS: u16 = 4;
 
 /// The ports of a cluster, all on 127.0.0.1.
@@ -21,7 +21,8 @@ const PORTS: u16 = 4;
 pub struct Ports {
     /// The port of etcd to which the API server connects.
     pub etcd: u16,
-    /// The port of etcd for other members, which etcd opens although it has no other members.
+    /// The port on which etcd listens for other members. etcd always opens this port, although the cluster has only one
+    /// member.
     pub etcd_peer: u16,
     /// The HTTPS port of the API server.
     pub apiserver: u16,

@@ -1,4 +1,5 @@
-//! Processes, identified by ID and start time: the kernel may use the ID of an exited process again.
+//! Identifies processes by their ID and start time. An ID alone is not enough, because the kernel may give the ID of an
+//! exited process to a new one.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// the machine restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The process ID. It is also the ID of the process group, because every program leads a group of its own.
+    /// The process ID. It is also the ID of the process group, because every program is the leader of its own group.
     pub pid: i32,
     /// The start time in clock ticks since boot, field 22 of `/proc/PID/stat`.
     pub started: u64,
@@ -48,8 +49,8 @@ impl Process {
     /// not be a child of the caller.
     pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
-        // Open the handle before the check of the start time: if the check finds the process alive, the handle refers
-        // to this process and not to a later one with the same ID.
+        // Open the handle before the check of the start time. If the check then finds the process alive, the handle
+        // cannot refer to a later process with the same ID.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
         if !self.is_alive() {
             return true;
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn waits_for_a_process_that_is_not_reaped() {
-        // A process that the test can end at any moment: `cat` exits when the test closes its standard input.
+        // `cat` exits when the test closes its standard input, so the test can end this process at any moment.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let process = Process::find(child.id()).unwrap();
         assert!(!process.wait_until_gone(Duration::ZERO));

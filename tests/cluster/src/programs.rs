@@ -3,7 +3,7 @@
 //!
 //! The cache is a folder outside of any clone: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else `~/.cache/osdpl`. It
 //! has one folder per program, whose name contains a digest of `go.mod`, `go.sum`, the build flags and Go's version. A
-//! build gets this name only when it is complete, so that nobody uses the result of an interrupted build.
+//! build gets this name only when it is complete, so that no process uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,10 +134,10 @@ impl Programs {
 }
 
 /// Finds or builds the programs `wanted`, and calls `report` with the progress of each build. Builds block the thread
-/// for minutes. If another process builds the same program, waits for its result.
+/// for minutes. If another process builds the same program, waits for the result of that build.
 ///
 /// A program in the cache takes precedence, because it has exactly the tested version. A program in PATH must have the
-/// same minor version (etcd: 3.5.13 or newer, because older ones report no watch progress). Go is only needed for a
+/// same minor version (etcd: 3.5.13 or newer, because older versions report no watch progress). Go is only needed for a
 /// build.
 ///
 /// # Errors

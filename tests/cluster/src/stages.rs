@@ -1,7 +1,7 @@
 //! Writes kwok's configuration, which defines how simulated kubelets behave, from the files in `stages/`.
 //!
-//! kwok's configuration is a list of Stages, which cannot share texts. So texts that several stages need are in files
-//! of their own, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`, such as
+//! kwok's configuration is a list of Stages, which cannot share text. So text that several Stages need is in separate
+//! files, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`, such as
 //! `$POD_STATUS`, by the content of these files.
 
 use crate::Error;

@@ -26,8 +26,8 @@ mod volumes;
 
 use children::Children;
 
-/// The only message that the supervisor sends to its caller, as a line of JSON on standard output: whether the cluster
-/// has started.
+/// The message with which the supervisor tells its caller whether the cluster has started. It is the only message, one
+/// line of JSON on standard output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
@@ -40,8 +40,8 @@ pub(crate) enum Report {
 /// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
-    // ignored, because it means that this process already leads a separate process group, which Ctrl-C does not reach
-    // either.
+    // ignored: it means that this process already leads a process group of its own, and Ctrl-C does not reach this
+    // group either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -125,8 +125,8 @@ impl StopSignal {
     }
 }
 
-/// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. The
-/// supervisor starts every program through this function. The function returns only on failure.
+/// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. Every
+/// program is started through this function, which returns only if it fails.
 ///
 /// The kernel kills the process when the *thread* that started it exits. The supervisor starts all processes on its
 /// main thread, which lives as long as the supervisor.
@@ -135,7 +135,8 @@ pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    // If the supervisor exited before the request above, the kernel would never kill this process.
+    // Check that the supervisor still runs: if it exited before the request above, the kernel will never kill this
+    // process.
     if rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
         return std::io::Error::other("the supervisor has exited");
     }

@@ -2,8 +2,9 @@
 //!
 //! A real kubelet does not start a pod whose Secrets or ConfigMaps are missing. In OpenStack-Helm's pods, the init
 //! container `init` runs `kubernetes-entrypoint`, which waits until the pod's dependencies are available. kwok
-//! simulates neither. So this module watches these objects and releases each scheduled pod with an annotation, without
-//! which kwok's stages do not start it. Before the release, it applies fault rules to the pod.
+//! simulates neither. So this module watches these objects. When all objects for a scheduled pod are available, the
+//! module releases the pod: it sets an annotation, without which kwok's stages do not start the pod. Before the
+//! release, the module applies fault rules to the pod.
 //!
 //! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions. Only this file, `watch` and
 //! `events` send requests to the API server.
@@ -37,10 +38,10 @@ pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
 /// many pods at once.
 const PATCHES: usize = 32;
 /// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
-/// unavailable or busy, and no event reports its recovery.
+/// unavailable or busy. No event reports when the API server recovers, so the supervisor must retry.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Watches the cluster, and releases each pod when the objects that it waits for are available. Runs until the process
+/// Watches the cluster, and releases each pod when all objects for which it waits are available. Runs until the process
 /// exits.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
@@ -72,13 +73,13 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes the control annotations that [`evaluate`] computes into pods, and sends each result only once.
+/// Writes the control annotations that [`evaluate`] computes into pods. Does not send the same patch twice.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<String>,
-    /// The last patch of each object, by uid. Until the watch reports the patched object, evaluations return the same
-    /// result again; the comparison with the last patch avoids a second request.
+    /// The last patch that was sent for each object, by the object's uid. Until the watch reports the patched object,
+    /// evaluations return the same patch again, and it need not be sent twice.
     sent: HashMap<String, Value>,
 }
 
@@ -103,7 +104,7 @@ impl ResultWriter {
     fn new_patch(&mut self, uid: &str, annotations: evaluate::Annotations) -> Option<Value> {
         let annotations: HashMap<String, Option<String>> =
             annotations.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
-        // With the uid, the API server refuses the patch if a newer pod has the same name.
+        // The patch contains the uid, so that the API server refuses the patch if a newer pod has the same name.
         let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
         let is_new = self.sent.get(uid) != Some(&patch);
         is_new.then(|| {

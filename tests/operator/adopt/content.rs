@@ -11,7 +11,7 @@ use super::manual_install::ManualRelease;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// The texts in Secrets and `ConfigMap`s. The key of the map is `NAMESPACE/NAME KEY`.
+/// The values in Secrets and `ConfigMap`s as strings. A key of this map is `NAMESPACE/NAME KEY`.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {
@@ -52,8 +52,8 @@ impl World {
     }
 }
 
-/// Returns the lines that differ between two reads of the charts' Secrets and `ConfigMap`s. Each line begins with the
-/// object and the key; `-` marks an old line and `+` a new one.
+/// Compares two reads of the charts' Secrets and `ConfigMap`s, and returns the lines that differ. Each result begins
+/// with the object and the key, followed by `-` and an old line or `+` and a new line.
 pub fn changed_lines(before: &Texts, after: &Texts) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let lines = |texts: &Texts, key: &String| -> Vec<String> {

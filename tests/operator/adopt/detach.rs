@@ -1,4 +1,5 @@
-//! `osdpl detach` for one release, then for all. Afterwards a user can upgrade each release with plain helm.
+//! Runs `osdpl detach` for one release, and then for all. After that, a user can upgrade each detached release with
+//! plain helm.
 
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_values::{Path, get};

@@ -19,8 +19,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs `osdpl adopt` for the manually installed cloud, and returns the path of the file into which the command
-    /// wrote the resource.
+    /// Runs `osdpl adopt` for the manually installed cloud. The command writes a resource into a file; this function
+    /// returns the file's path.
     fn describe(&self, options: &InstallOptions, cloud: &[ManualRelease]) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
         let (path, charts) = (file.display().to_string(), options.charts.display().to_string());
@@ -69,8 +69,8 @@ impl World {
         assert_eq!(again, "already managed by osdpl, nothing to do: keystone (revision 1)\n");
     }
 
-    /// Upgrades the adopted keystone and mariadb with changed values. Checks that only these values change and that all
-    /// passwords stay.
+    /// Upgrades the adopted releases keystone and mariadb with changed values. Checks that nothing else changes, in
+    /// particular no password.
     async fn check_first_upgrades(&self, cloud: &[ManualRelease]) {
         let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
         let (keystone, mariadb) = (one("keystone"), one("mariadb"));
@@ -107,7 +107,7 @@ impl World {
         assert_eq!(
             (values, self.merged_values(mariadb)),
             (identity, database),
-            "the upgrade changes only the values that the spec sets"
+            "the upgrade must change only the values that the spec sets"
         );
         let lines = changed_lines(&texts, &self.texts().await);
         let expected = [
@@ -127,15 +127,15 @@ impl World {
         let annotations = api.annotations.unwrap_or_default();
         assert!(
             !annotations.contains_key("example.org/by"),
-            "the upgrade removes the annotation that only the manual install set: {annotations:?}"
+            "the upgrade must remove the annotation that only the manual install has set: {annotations:?}"
         );
         let now = self.pods().await;
         let others: Vec<_> =
             pods.symmetric_difference(&now).filter(|(name, _)| !is_of(name, &["keystone", "mariadb"])).collect();
-        assert_eq!(others, Vec::<&(String, String)>::new(), "the upgrades replace no pods of other releases");
+        assert_eq!(others, Vec::<&(String, String)>::new(), "the upgrades must not replace pods of other releases");
         assert!(
             pods.iter().any(|pod| is_of(&pod.0, &["keystone"]) && !now.contains(pod)),
-            "the upgrade replaces keystone's pods, so that they read the new keystone.conf"
+            "the upgrade must replace keystone's pods, so that they read the new keystone.conf"
         );
     }
 }
@@ -154,7 +154,10 @@ fn adopt_and_detach(name: &str, options: &InstallOptions) {
         let (pods, texts) = (world.pods().await, world.texts().await);
         let values: Vec<_> = cloud.iter().map(|one| world.merged_values(one)).collect();
         let file = world.describe(options, &cloud);
-        assert!(world.labels_on_records().await.is_empty(), "osdpl adopt without releases labels no record");
+        assert!(
+            world.labels_on_records().await.is_empty(),
+            "if the command line names no release, `osdpl adopt` must label no record"
+        );
         world.run_kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
         world.adopt_all(&cloud).await;
         world.check_adopted_credentials(&cloud).await;
@@ -175,7 +178,8 @@ fn adopts_and_detaches_a_manual_install_without_restarts() {
     adopt_and_detach("adopt", &InstallOptions { helm: 4, charts: stand_ins(), only: &[] });
 }
 
-/// Helm 3 installs with client-side apply; the operator's upgrades are the first that use server-side apply.
+/// Helm 3 installs the releases with client-side apply. The upgrades by the operator are the first to use server-side
+/// apply.
 #[test]
 fn adopts_from_helm_3_upgrades_with_helm_4_and_detaches() {
     let only = &["mariadb", "rabbitmq", "memcached", "keystone", "placement"];

@@ -14,7 +14,7 @@ use super::SECOND_NAMESPACE;
 use crate::pool::TEST_LABEL;
 use crate::world::World;
 
-/// The suffix of each password in `manual_install.yaml`, by which the tests find the passwords.
+/// The suffix of each password in `manual_install.yaml`. The tests find the passwords by this suffix.
 const PASSWORD_SUFFIX: &str = "by-hand";
 
 /// A release that a user installs with helm.

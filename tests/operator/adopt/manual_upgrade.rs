@@ -1,4 +1,5 @@
-//! A user upgrades a paused release with the files of `osdpl render`. After the pause the operator finds it in sync.
+//! A user upgrades a release of a paused cloud with the files that `osdpl render` writes. After the pause, the operator
+//! must find this release in sync.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

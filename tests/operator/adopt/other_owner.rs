@@ -1,5 +1,5 @@
-//! osdpl refuses to adopt a release that Flux or Argo CD manages. osdpl adopts a release that differs from the desired
-//! state, but upgrades this release only after approval.
+//! osdpl refuses to adopt a release that Flux or Argo CD manages. If a release differs from the desired state, osdpl
+//! adopts the release, but upgrades it only after approval.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
@@ -35,15 +35,15 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         assert_eq!(
             cloud.annotations().get(ADOPT),
             None,
-            "the refused command must not set the annotation: the operator would adopt the release later"
+            "a refused command must not set the annotation, because the operator would adopt the release later"
         );
         world.annotate(ADOPT, json!("memcached")).await;
         let refused = until_message("is labelled for HelmRelease caches/caches").await;
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert!(world.labels_on_records().await.is_empty());
 
-        // One patch replaces Flux's labels by Argo CD's annotation. With two patches, the release would have no owner
-        // in between, and the operator would adopt the release.
+        // Replace Flux's labels by Argo CD's annotation in a single patch. Between two patches, the release would have
+        // no owner, and the operator would adopt the release.
         let argo = json!({"metadata": {
             "labels": {flux[0]: null, flux[1]: null},
             "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},

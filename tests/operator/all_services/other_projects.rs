@@ -1,5 +1,6 @@
-//! Services whose charts come from other projects (cert-manager, Rook, …), next to a small cloud. Simulated pods run no
-//! webhooks, so the test installs only charts whose objects need none.
+//! Installs services whose charts come from other projects (cert-manager, Rook, …), together with a small cloud.
+//! Webhooks do not respond, because simulated pods run no programs. So the test installs only charts that need no
+//! webhook.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,8 +36,8 @@ pub(super) const NOT_INSTALLABLE: [(&str, &str); 2] = [
     ("labels_injector", "the service needs certificates from cert-manager, whose webhook does not respond here"),
 ];
 
-/// The namespace and names of the Secrets that the pod of mariadb-operator's webhook mounts. mariadb-operator's
-/// certificate controller would create these Secrets.
+/// The namespace and names of the Secrets that the pod of mariadb-operator's webhook mounts. In a real cluster,
+/// mariadb-operator's certificate controller creates these Secrets.
 const CERTIFICATES: (&str, [&str; 2]) =
     ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
 
@@ -68,8 +69,8 @@ impl World {
         }
     }
 
-    /// Upgrades the release of osdpl's own chart so that the operator gets the rights that these services need
-    /// (`rbac.services`).
+    /// Upgrades the release of osdpl's own chart with the value `rbac.services`, which grants the operator the rights
+    /// that these services need.
     pub(super) fn grant_rights(&self, services: &[&str]) {
         let cluster = self.cluster();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");

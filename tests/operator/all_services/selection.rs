@@ -16,27 +16,27 @@ use super::{CLOUDS, CloudSettings, shipped};
 /// The services of upstream's charts that no test cloud contains, each with the reason.
 const EXCLUDED: [(&str, &str); 6] = [
     ("ceph_adapter_rook", "the service would write the same Secrets and ConfigMaps for Ceph clients as the operator"),
-    ("ceph_client", "the service would run a second Ceph in the cloud"),
-    ("ceph_mon", "the service would run a second Ceph in the cloud"),
-    ("ceph_osd", "the service would run a second Ceph in the cloud"),
-    ("ceph_provisioners", "the service would run a second Ceph in the cloud"),
+    ("ceph_client", "the service would install a second Ceph cluster"),
+    ("ceph_mon", "the service would install a second Ceph cluster"),
+    ("ceph_osd", "the service would install a second Ceph cluster"),
+    ("ceph_provisioners", "the service would install a second Ceph cluster"),
     ("mariadb_cluster", "the service's chart uses an API that current releases of mariadb-operator no longer have"),
 ];
 
-/// Whether all charts of a service come from another project than `OpenStack-Helm`. `other_projects.rs` tests these
+/// Returns whether no chart of a service comes from OpenStack-Helm. The tests in `other_projects.rs` install such
 /// services.
 fn is_foreign_project(catalog: &Catalog, service: &str) -> bool {
     let releases = &catalog.services[service].releases;
     releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
 }
 
-/// Whether no test cloud contains this service: it is in `EXCLUDED` or comes from another project.
+/// Returns whether the test clouds leave out this service, because it is in `EXCLUDED` or comes from another project.
 pub(super) fn is_excluded(catalog: &Catalog, service: &str) -> bool {
     EXCLUDED.iter().any(|(name, _)| *name == service) || is_foreign_project(catalog, service)
 }
 
-/// Returns those of the given services for which the operator needs additional rights. osdpl's chart contains the
-/// rights in `rbac/`, but grants them only if its value `rbac.services` names the service.
+/// Returns the services in `services` for which the operator needs additional rights. The folder `rbac/` of osdpl's
+/// chart contains these rights. The chart grants them only if its value `rbac.services` names the service.
 pub(super) fn granted(services: &BTreeSet<String>) -> Vec<String> {
     let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl/rbac");
     services.iter().filter(|service| rights.join(format!("{service}.yaml")).is_file()).cloned().collect()

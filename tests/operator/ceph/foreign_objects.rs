@@ -37,7 +37,7 @@ fn watches_equal_foreign_objects_and_replaces_deleted_ones() {
         assert_eq!(
             world.secrets_read_since(since),
             [""; 0],
-            "the operator knows the content from a watch and gets no Secret individually"
+            "the operator must use the content that its watch reports, instead of reading single Secrets"
         );
 
         world.api::<Secret>().delete(keyring, &DeleteParams::default()).await.unwrap();

@@ -10,8 +10,8 @@ use super::{BACKUP, CINDER, FSID, GLANCE, NEWER, SECRET, SHARES};
 use crate::world::World;
 
 impl World {
-    /// Creates or replaces the Secret that describes Ceph: its default keys, overridden by those in `changes`. A null
-    /// in `changes` removes a key.
+    /// Creates or replaces the Secret that describes Ceph. The Secret has default entries, and `changes` overrides
+    /// them. A null in `changes` removes an entry.
     pub async fn describe_ceph(&self, changes: Value) {
         let mut data = json!({
             "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
@@ -33,7 +33,7 @@ impl World {
         };
     }
 
-    /// Returns the texts `key` and `keyring` in a Secret that osdpl writes for a chart.
+    /// Returns the entries `key` and `keyring` of a Secret that osdpl writes for a chart.
     pub async fn keyring(&self, name: &str) -> (String, String) {
         let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! `osdpl diff` compares the running cloud with a file, for a user with read access.
+//! Tests `osdpl diff`, which compares the running cloud with a file, as a user who may only read.
 
 use std::path::Path;
 

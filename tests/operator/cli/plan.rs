@@ -1,4 +1,4 @@
-//! `osdpl plan` against a cluster, with read access only.
+//! Tests `osdpl plan` with a cluster, as a user who may only read.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ async fn check_commands_with_read_access(world: &World, reader: &Path) {
     let ready = world.plan_as(reader, &[]);
     assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
     assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
-    assert!(ready.contains("is forbidden: User"), "the plan lists the reads that the API server refused: {ready}");
+    assert!(ready.contains("is forbidden: User"), "the plan must list the reads that the API server refused: {ready}");
     assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
     let why = World::run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
     assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");

@@ -1,4 +1,5 @@
-//! osdpl as a kubectl plugin, its shell completion, and its exit when the reader of its output has closed the pipe.
+//! Tests osdpl as a kubectl plugin, with shell completion. Also tests that osdpl exits when the reader of its output
+//! closes the pipe.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -8,7 +9,7 @@ use crate::cloud::services;
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs kubectl with osdpl in PATH under two names: as the plugin `kubectl osdpl`, and as the program that
+    /// Runs kubectl. PATH contains osdpl under two names: `kubectl-osdpl` is the plugin, and `kubectl_complete-osdpl`
     /// completes the plugin's arguments.
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
@@ -53,7 +54,7 @@ fn kubectl_plugin_completes_and_survives_closed_pipes() {
         assert_eq!(
             world.candidates(&["plan", "-f", ""]),
             [":0"],
-            "kubectl leaves the completion of file names to the shell"
+            "kubectl must leave the completion of file names to the shell"
         );
         let all = world.candidates(&[""]);
         assert!(all.contains(&"status".to_owned()) && !all.contains(&"exec-helm".to_owned()), "{all:?}");

@@ -1,5 +1,5 @@
-//! osdpl has deleted a cloud and removed its own finalizer, but the finalizer of another controller keeps the
-//! OpenStackDeployment.
+//! osdpl has deleted a cloud and removed osdpl's finalizer, but the OpenStackDeployment still exists, because another
+//! controller has set a finalizer, too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::world::{World, now, run_test, with_timeout};
 /// The finalizer of another controller, which does not remove it during the test.
 const FOREIGN_FINALIZER: &str = "example.org/accounts";
 
-/// Returns every event in the test's namespace by its name: `REASON: MESSAGE`, and how often it was repeated.
+/// Returns the text `REASON: MESSAGE` and the number of repetitions of each event in the test's namespace, by the
+/// event's name.
 async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let texts = events.items.into_iter().map(|event| {
@@ -31,7 +32,7 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     texts.collect()
 }
 
-/// Returns the number of completed passes, from the operator's metric of the durations of passes.
+/// Returns the number of completed passes. The operator reports this number together with the durations of passes.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
@@ -62,8 +63,8 @@ async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     until_next_pass(before).await;
 }
 
-/// Creates a cloud with a node role, an unmanaged release and a foreign finalizer. When the cloud is deleted, an event
-/// must report that the operator retains the unmanaged release.
+/// Creates a cloud with a node role, an unmanaged release and a foreign finalizer. When the cloud is deleted, the
+/// operator must keep the unmanaged release and report this in an event.
 async fn start_cloud(world: &World, node: &str) {
     let mut spec = services(&["mariadb", "memcached"]);
     spec["nodes"] = json!({"roles": {"gateway": {"names": [node]}}});
@@ -87,10 +88,13 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
         start_cloud(world, &node).await;
         world.delete().await;
         let is_finalized = |cloud: &OpenStackDeployment| (cloud.finalizers() == [FOREIGN_FINALIZER]).then_some(());
-        world.until("osdpl has finalized the resource", is_finalized).await;
+        world.until("osdpl has removed its finalizer", is_finalized).await;
         let (texts, helm_runs) = (events(world).await, world.helm_runs().len());
         let retained: Vec<_> = texts.values().filter(|(text, _)| text.starts_with("Retained: ")).collect();
-        assert!(matches!(retained[..], [(_, None)]), "exactly one event reports what the deletion retained: {texts:?}");
+        assert!(
+            matches!(retained[..], [(_, None)]),
+            "exactly one event must list the objects that the deletion retained: {texts:?}"
+        );
 
         for round in [1, 2] {
             let since = now();
@@ -103,15 +107,18 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
                 u64::from(round == 1),
                 "the first operator uninstalled one release, and the next one must uninstall none"
             );
-            assert!(!operator.metrics().contains(&format!("name=\"{NAME}\"")), "a finalized resource has no metrics");
+            assert!(
+                !operator.metrics().contains(&format!("name=\"{NAME}\"")),
+                "the metrics must not contain a resource from which osdpl has removed its finalizer"
+            );
             assert!(operator.stop().await.success());
             assert_eq!(world.helm_runs().len(), helm_runs, "{:?}", world.helm_runs());
-            assert_eq!(events(world).await, texts, "passes after the end of the deletion repeat no event");
+            assert_eq!(events(world).await, texts, "passes after the end of the deletion must not repeat an event");
             let cloud = world.deployments().get(NAME).await.unwrap();
             assert_eq!(
                 cloud.resource_version(),
                 version,
-                "the operator does not write the resource after it has removed its finalizer"
+                "the operator must not write the resource after it has removed its finalizer"
             );
             let is_lease = |resource: &str| resource == "leases";
             let writes = world.writes_since(since);

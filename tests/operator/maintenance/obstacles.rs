@@ -1,5 +1,5 @@
-//! What can block a maintenance: instances, quorum, PodDisruptionBudgets, an unavailable Nova. Other tests cancel a
-//! maintenance, and check that the operator keeps cordons and disabled services of other people.
+//! Tests what blocks a maintenance: instances, quorum, PodDisruptionBudgets, an unavailable Nova. Other tests cancel a
+//! maintenance. If someone else has cordoned a node or disabled a service, the operator must not revert this.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -147,8 +147,8 @@ async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.release("x");
 }
 
-/// Checks that a maintenance waits for an instance that is being migrated to the node. Nova lists the instance on the
-/// node only after the migration; the operator then migrates the instance away.
+/// Checks that a maintenance waits while an instance is being migrated to the node. Nova lists the instance on the node
+/// only after this migration. Then the operator migrates the instance to another node.
 async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) {
     server.nova.start_migration("x", node);
     world.maintain("arrives", json!({"node": node})).await;
@@ -232,8 +232,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_message("first", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
-        // Make the pod on the first node unready: the eviction of an unready pod does not reduce the number of ready
-        // pods, so the PodDisruptionBudget allows it.
+        // Make the pod on the first node unready. The PodDisruptionBudget allows the eviction of this pod, because the
+        // eviction does not reduce the number of ready pods.
         let own = world.member_on(node).await;
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
@@ -241,8 +241,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.maintenance_name("first"))));
 
-        // The second maintenance waits, because the operator counts the database pod on the first node as unavailable
-        // while that node is in maintenance.
+        // The second maintenance waits: while the first node is in maintenance, the operator counts the database pod on
+        // the first node as unavailable.
         let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
         world.maintain("second", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_message("second", "would keep 1 of 3 pods ready").await;

@@ -23,8 +23,8 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 }
 
 impl State {
-    /// Checks the microversion that a request names, as Nova does: without a microversion, Nova uses 2.1. The response
-    /// to an invalid version has status 400, and to a version that is too new, 406.
+    /// Checks the microversion of a request as Nova does. If the request names none, Nova uses 2.1. Nova responds to an
+    /// invalid version with status 400, and to a version that is too new with status 406.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
@@ -62,8 +62,8 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                // Filter as Nova does: the parameter `host` matches the source or the destination of a migration, no
-                // parameter matches only the destination, and unknown parameters are ignored.
+                // Filter as Nova does. The parameter `host` matches the source or the destination of a migration. There
+                // is no parameter for the destination alone. Nova ignores unknown parameters.
                 let (source, host) = (query(url, "source_compute"), query(url, "host"));
                 let of = |one: &&Value| {
                     source.is_none_or(|source| one["source_compute"] == source)
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns the page that begins after the `marker` in the URL, and the links of the response, which are empty on
+    /// Returns the page of objects after the `marker` in the URL, and the link to the next page. There is no link on
     /// the last page.
     fn paged<'a>(&self, all: &'a [Value], url: &str) -> (&'a [Value], Value) {
         let marker = query(url, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
@@ -165,7 +165,7 @@ impl State {
     }
 
     /// Completes the newest migration of an instance: moves the instance to the host that was chosen at the start of
-    /// the migration, or else to any other host that is enabled and up. Without such a host, the migration fails.
+    /// the migration, or else to any other host that is enabled and up. If there is no such host, the migration fails.
     pub(super) fn complete_migration(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let is_available = |service: &&Value| {

@@ -39,7 +39,8 @@ impl ApiRequest<'_> {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// Whether an object matches all parameters of the query. Panics if the object has no field of a parameter's name.
+    /// Returns whether an object matches all parameters of the query. Panics if the object has no field with the name
+    /// of a parameter.
     fn matches(&self, object: &Value) -> bool {
         self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
             let has = object.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
@@ -155,8 +156,8 @@ impl Cloud {
         object
     }
 
-    /// Creates an object. Like the real services, Nova refuses a duplicate name, and Neutron refuses only duplicate
-    /// security group rules.
+    /// Creates an object. As in real OpenStack, Nova refuses a second object with the same name, and Neutron refuses
+    /// only duplicates of security group rules.
     fn create(&mut self, service: &str, kind: &str, body: &Value) -> ApiResponse {
         let (word, object) = body.as_object().unwrap().iter().next().unwrap();
         let mut object = object.clone();

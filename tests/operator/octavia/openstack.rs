@@ -1,5 +1,5 @@
-//! Fake APIs of Keystone, Neutron, Nova and Glance for the program octavia-prerequisites. Tests set the existing
-//! objects and read which changes the program requested.
+//! Fake APIs of Keystone, Neutron, Nova and Glance for the program octavia-prerequisites. A test adds the objects that
+//! exist at the start, and checks the changes that the program requested.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,10 +37,9 @@ pub struct Cloud {
     pub objects: BTreeMap<String, Vec<Value>>,
     /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// A text that makes one change fail with status 500: the next change whose line in `writes` would contain this
-    /// text.
+    /// Makes one change fail with status 500: the next change whose line in `writes` would contain this string.
     pub fails: Option<String>,
-    /// The number of objects created so far, from which the ID of the next object is derived.
+    /// The number of objects created so far. The ID of the next object depends on this number.
     pub created: usize,
 }
 

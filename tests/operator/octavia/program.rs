@@ -23,7 +23,8 @@ pub const NAME: &str = "octavia-prerequisites";
 /// The key of the node label that selects nodes for Octavia's pods; its value is the test's namespace.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// What the program needs to run: the objects of the release octavia in the cluster, and fake APIs of OpenStack.
+/// The environment in which the program runs: the objects of the release octavia in the cluster, and fake APIs of
+/// OpenStack.
 pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
@@ -33,7 +34,7 @@ pub struct Fixture<'a> {
     secrets: Vec<String>,
 }
 
-/// How a run of the program ended: whether it succeeded, and its standard output and error.
+/// The result of a run of the program: whether it succeeded, and its standard output and error.
 #[derive(Debug)]
 pub struct RunResult {
     pub succeeded: bool,
@@ -41,8 +42,8 @@ pub struct RunResult {
 }
 
 impl<'a> Fixture<'a> {
-    /// Starts the fake APIs and creates the objects of the release. The function `amphora` gets the URL of the
-    /// amphorae's image, and returns the settings of amphorae for the spec.
+    /// Starts the fake APIs and creates the objects of the release. `amphora` is a function: it gets the URL of the
+    /// image of amphorae, and returns the settings of amphorae for the spec.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
         let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
@@ -82,9 +83,9 @@ impl<'a> Fixture<'a> {
         output(kubectl, &objects.join("\n---\n"));
     }
 
-    /// Returns a rendered object if the program needs the object. Adds helm's annotation
-    /// `meta.helm.sh/release-namespace`, because the pool of control planes deletes cluster-scoped objects with this
-    /// annotation after the test.
+    /// Returns a rendered object, or `None` if the program does not need it. Adds helm's annotation
+    /// `meta.helm.sh/release-namespace`. After the test, the pool of control planes deletes cluster-scoped objects with
+    /// this annotation.
     fn object(&self, text: &str) -> Option<String> {
         let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
         let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
@@ -129,7 +130,7 @@ impl<'a> Fixture<'a> {
         self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
     }
 
-    /// Returns the program's writes to Kubernetes after `since`: `VERB NAME`.
+    /// Returns the program's writes to Kubernetes after `since`, each as `VERB NAME`.
     pub fn written_since(&self, since: Timestamp) -> Vec<String> {
         let user = format!("system:serviceaccount:{}:{NAME}", self.world.namespace);
         let entries: Vec<AuditEntry> = self.world.cluster().audit(since).unwrap();
@@ -186,8 +187,8 @@ impl<'a> Fixture<'a> {
         all
     }
 
-    /// Returns the environment variables that have other values in the test than in the Job's pod: the addresses of the
-    /// test's servers, paths in the test's folder, and a single attempt without pauses.
+    /// Returns the environment variables whose values in the test differ from those in the Job's pod. They set the
+    /// addresses of the test's servers, paths in the test's folder, and a single attempt without pauses.
     fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();

@@ -1,5 +1,5 @@
-//! Manila's shares on a file system of Rook. The tests use a manila with only its share service, which needs no other
-//! service.
+//! Tests Manila's shares on a file system of Rook. The tests install only Manila's share service, because this service
+//! needs no other service.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ spec:
       - {name: key, secret: {secretName: manila-keyring}}
 ";
 
-/// Returns the folders of a catalogue and of charts in which manila has only its share service.
+/// Returns the folder of a catalogue and the folder of charts. In both, manila consists only of its share service.
 fn with_manila(world: &World) -> (PathBuf, PathBuf) {
     let catalogue = newer_catalogue(world);
     std::fs::write(catalogue.join("values/services/manila.yaml"), SERVICE).unwrap();
@@ -75,7 +75,7 @@ fn shares_get_a_file_system_and_follow_its_key() {
         assert_eq!(
             rook.spec("CephClient", "manila").await["caps"],
             caps,
-            "manila needs access to Ceph's manager, through which it creates subvolumes"
+            "manila must have access to Ceph's manager, because it creates subvolumes through the manager"
         );
 
         rook.write_user_key("manila", GLANCE).await;

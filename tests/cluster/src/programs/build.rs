@@ -10,11 +10,11 @@ use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
 
-/// The flags of every `go build`: programs contain no absolute paths. The compiler writes no debug information, which
-/// takes a tenth of its time and which the linker would drop.
+/// The flags of every `go build`. Programs contain no absolute paths. The compiler writes no debug information: this
+/// saves a tenth of its time, and the linker would remove the information anyway.
 const FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
-/// The environment of every `go` command: download no other version of Go, use no C compiler, and do not change
-/// `go.mod`.
+/// The environment of every `go` command. With it, Go does not download another version of itself, uses no C compiler
+/// and does not change `go.mod`.
 const ENVIRONMENT: [(&str, &str); 4] =
     [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
 
@@ -125,7 +125,7 @@ impl Go {
     }
 }
 
-/// Returns the error for a program that cannot be built. `reason` is why Go cannot be used.
+/// Returns the error for a program that cannot be built. `reason` says why Go cannot be used.
 pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
     Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
 }
@@ -232,7 +232,7 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // An error is ignored: a folder that cannot be removed only costs space.
+        // An error is ignored: a folder that cannot be removed does no harm except for the disk space.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

@@ -15,13 +15,13 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     })
 }
 
-/// Whether a program in PATH that printed this version is similar enough to the recipe's version, so that no build is
-/// necessary.
+/// Returns whether a program in PATH can be used instead of building the recipe's version. `printed` is the output with
+/// the program's version.
 fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
-        // Older versions of etcd (Debian 12 ships 3.4.23) do not report the progress of watches. The API server works
-        // with such an etcd, but is ten times slower.
+        // Older versions of etcd (Debian 12 has 3.4.23) do not report the progress of watches. With them, the API
+        // server works, but is ten times slower.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }

@@ -12,8 +12,8 @@ use crate::folder::tail;
 
 /// The requirements file for pip: every library with its exact version.
 const REQUIREMENTS: &str = include_str!("../../programs/python/requirements.txt");
-/// A Python program that prints the version, location and platform of Python, on which the installed libraries depend.
-/// It prints nothing if Python is older than 3.10.
+/// A Python program that prints the version, location and platform of Python, or nothing if Python is older than 3.10.
+/// The installed libraries depend on these three properties.
 const WHICH: &str = "import platform, sys, venv, ensurepip\n\
     if sys.version_info >= (3, 10): print(sys.version_info[:3], sys.executable, platform.platform())";
 
@@ -41,7 +41,7 @@ pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
-    // Remove an unusable environment: the environment's link to the system's Python is broken, because the user has
+    // Remove an environment that cannot be used: its link to the system's Python is broken, because the user has
     // uninstalled this Python.
     let _ = std::fs::remove_dir_all(&environment);
     std::fs::rename(work.path().join("environment"), &environment).map_err(Error::file("create", &environment))?;

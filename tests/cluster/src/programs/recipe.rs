@@ -4,8 +4,8 @@
 
 use super::Program;
 
-/// A Go module in `programs/` that has no code; it only lists the modules of programs and their versions. helm 3 and
-/// helm 4 have modules of their own, because in a common module helm's requirements would upgrade the API server's
+/// A Go module in `programs/`. It has no code; it only lists the modules of programs and their versions. helm 3 and
+/// helm 4 have separate modules, because in a common module helm's requirements would upgrade the API server's
 /// dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
@@ -82,8 +82,8 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
     }
 }
 
-/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. The result is empty if there is no
-/// such line; a test makes sure that every program has one.
+/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. The result is empty if the module
+/// has no such line. A test makes sure that it has one for every program.
 fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
@@ -110,9 +110,8 @@ fn stamps_of_kwok() -> Vec<String> {
     vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
 }
 
-/// Returns the versions that the linker stamps into helm 3: helm's own version, and the Kubernetes version that helm
-/// assumes if it renders without a cluster. helm 4 needs no stamp for the Kubernetes version, because it reads this
-/// version from client-go.
+/// Returns the linker flags that set two versions in helm 3: helm's own version, and the Kubernetes version that helm
+/// assumes if it renders without a cluster. helm 4 reads the Kubernetes version from client-go.
 fn stamps_of_helm3() -> Vec<String> {
     let minor = version(HELM3, "k8s.io/client-go").split('.').nth(1).unwrap_or_default();
     let mut stamps = vec![format!("helm.sh/helm/v3/internal/version.version=v{}", version(HELM3, "helm.sh/helm/v3"))];

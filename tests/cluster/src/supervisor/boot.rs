@@ -13,9 +13,8 @@ use crate::{Error, client, kubeconfig, pki, stages};
 
 /// The timeout for a program to become ready. It is long, because the machine may compile code at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// The interval at which the supervisor asks etcd and the API server whether they are ready. Neither program reports
-/// its readiness by itself: the API server signals with `sd_notify(3)` only that it listens, and etcd does not signal
-/// its health.
+/// The interval at which the supervisor asks etcd and the API server whether they are ready. Polling is necessary: with
+/// `sd_notify(3)`, the API server reports only that it listens, and etcd does not report its health.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts all programs, and returns when pods can be created.
@@ -35,8 +34,8 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Starts two tasks that simulate what kwok does not: one makes pods wait for other objects before they start, the
-/// other serves the logs of pods.
+/// Starts two tasks for behaviour that kwok does not simulate. One makes pods wait for other objects before they start.
+/// The other serves the logs of pods.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));
@@ -72,8 +71,8 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether etcd reports that it is healthy. Sends the HTTP request over a plain socket, because one request is not
-/// worth an HTTP client.
+/// Returns whether etcd reports that it is healthy. Uses a plain socket, because this single request does not justify
+/// an HTTP client.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -95,8 +94,8 @@ pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error
     Ok(())
 }
 
-/// Returns an error if the component, for which the caller waits, has exited or is not ready [`TIMEOUT`] after
-/// `started`.
+/// Returns an error if the component has exited, or if [`TIMEOUT`] has passed since `started`. Callers use this
+/// function while they wait until the component is ready.
 fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
     if let Some(status) = children.died(component) {
         return Err(children.boot_error(component, &format!("it ended with {status}")));

@@ -46,11 +46,11 @@ impl Children {
         let mut command = Command::new(&self.me);
         command.arg("exec").arg(std::process::id().to_string()).arg(program).arg("--");
         command.args(component.arguments(&self.folder, &self.spec, self.ports)?);
-        // Hide the caller's environment: proxies, kubeconfigs and feature switches would change how the programs
-        // behave.
+        // Do not pass on the caller's environment, because variables for proxies, kubeconfigs and feature gates would
+        // change how the programs behave.
         command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
-        // The programs spend most of their CPU time on garbage collection. With this setting, Go collects half as
-        // often; that costs some hundred megabytes of memory.
+        // The programs spend most of their CPU time on garbage collection. With this setting, Go collects garbage half
+        // as often and needs some hundred megabytes more memory.
         command.env("GOGC", "200");
         command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;

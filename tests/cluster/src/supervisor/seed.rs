@@ -11,8 +11,8 @@ use kube::{Api, Client};
 use crate::Error;
 use crate::options::Node;
 
-/// Creates the StorageClass and the nodes. Waits until the nodes are Ready and the default service account exists,
-/// without which the API server refuses pods.
+/// Creates the StorageClass and the nodes. Waits until the nodes are Ready and the default service account exists.
+/// Without this service account, the API server refuses pods.
 pub(super) async fn seed(client: &Client, nodes: &[Node]) -> Result<(), Error> {
     let classes: Api<StorageClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &storage_class()).await.map_err(Error::api("creating the StorageClass"))?;

@@ -25,7 +25,8 @@ pub(super) async fn remove(folder: &Folder) {
     for volume in listed.into_iter().flatten().flatten() {
         let path = volume.spec.and_then(|spec| spec.host_path).map(|source| source.path).unwrap_or_default();
         if Path::new(&path).starts_with(HOST_PATH) {
-            // An error is ignored: the folder does not exist, or contains files and was not created for this cluster.
+            // An error is ignored: it means that the folder does not exist, or that it contains files, so that it does
+            // not belong to this cluster.
             let _ = std::fs::remove_dir(&path);
         }
     }

@@ -29,8 +29,8 @@ pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations 
     wanted
 }
 
-/// Returns the annotations with which a fault rule controls the pod. If no rule matches the pod any more, returns the
-/// removal of the annotations that an earlier rule has set.
+/// Returns the annotations with which a fault rule controls the pod. If no rule matches the pod any more, the result
+/// removes the annotations that an earlier rule has set.
 fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let rule = world.rule(key, pod);
     if rule.is_none() && !pod.settings.contains_key("rule") {
@@ -56,7 +56,7 @@ fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if let Some((stage, missing)) = waits {
         return [set("waits-in", Some(stage)), set("waits-for", Some(&missing.join("; ")))].into();
     }
-    // Release no further pod on a node that is not ready: its kubelet would not start the pod.
+    // Do not release a pod on a node that is not ready, because a real kubelet on this node would not start the pod.
     let may_start = pod.is_released() || world.is_node_ready(&pod.node);
     let released = if may_start { Some("true") } else { None };
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
@@ -84,9 +84,9 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
     (!environment.is_empty()).then_some(("config", environment))
 }
 
-/// Whether a dependency is available, by the rules in `dependencies/*/*.go` of kubernetes-entrypoint. That program
-/// compares the addresses of nodes; this function compares their names, because all simulated nodes have the same
-/// address.
+/// Returns whether a dependency is available. The rules are those of kubernetes-entrypoint (`dependencies/*/*.go`),
+/// with one difference: this function compares the names of nodes instead of their addresses, because all simulated
+/// nodes have the same address.
 fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
@@ -106,9 +106,8 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. This function still
-            // requires a ready pod on another node, because the controller may not have created the DaemonSet's pods
-            // yet.
+            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But maybe the controller
+            // has not created the DaemonSet's pods yet, so this function waits until a pod on another node is ready.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
@@ -138,9 +137,9 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// Whether an earlier pod of the same owner has failed. With the behaviour `fail-once` and restart policy Never, only
-/// the first pod of an owner such as a Job fails. For pods that are restarted in place, kwok's stages use the restart
-/// count.
+/// Returns whether an earlier pod of the same owner, such as a Job, has failed. With the behaviour `fail-once` and
+/// restart policy Never, only the first pod of an owner fails. With another restart policy, kwok's stages use the
+/// restart count of the pod.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

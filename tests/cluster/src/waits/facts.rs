@@ -1,4 +1,4 @@
-//! Reads from each watched object the few facts that decide whether pods may start.
+//! Reads from each watched object the few properties that decide whether pods may start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use super::PREFIX;
 use super::needs::{Labels, Needs};
 
-/// The facts about a pod: which objects the pod waits for, and what decides whether other pods wait for this pod.
+/// The properties of a pod that decide for which objects the pod waits, and whether other pods must wait for this pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PodFacts {
     pub uid: String,
@@ -32,8 +32,7 @@ pub(super) struct PodFacts {
 }
 
 impl PodFacts {
-    /// Returns the value of a setting of the pod, such as `behaviour`, from an annotation or, without the annotation,
-    /// from a label.
+    /// Returns the value of a setting of the pod, such as `behaviour`. An annotation takes precedence over a label.
     pub fn setting(&self, key: &str) -> Option<&str> {
         let label = || self.labels.get(&format!("{PREFIX}{key}"));
         self.settings.get(key).or_else(label).map(String::as_str)

@@ -29,7 +29,7 @@ pub(super) enum SourceKind {
     ConfigMap,
 }
 
-/// A Secret or ConfigMap in the pod's namespace that the pod requires: it is not marked as optional.
+/// A Secret or ConfigMap that must exist in the pod's namespace, because the pod does not refer to it as optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub kind: SourceKind,
@@ -111,14 +111,14 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind and namespace of the custom resource; one watch covers all resources of this kind and
+    /// Returns the kind and namespace of the custom resource. One watch covers all resources with the same kind and
     /// namespace.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
 }
 
-/// A kind of custom resource in one namespace: what one watch covers.
+/// A kind of custom resource in one namespace. The supervisor has one watch for each such pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKind {
     pub api_version: String,
@@ -178,8 +178,8 @@ fn environment(container: &Container) -> Vec<Source> {
     sources
 }
 
-/// Returns the dependencies of a container. Only containers with `DEPENDENCY_SERVICE` have any: OpenStack-Helm sets
-/// this variable, possibly empty, for every container that runs kubernetes-entrypoint.
+/// Returns the dependencies of a container. A container without the variable `DEPENDENCY_SERVICE` has none:
+/// OpenStack-Helm sets this variable, possibly to an empty value, for every container that runs kubernetes-entrypoint.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
     let value =
@@ -216,8 +216,8 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
     })
 }
 
-/// Returns the Jobs that a container waits for, from the values of two variables: `list` is `name,namespace:name,…`,
-/// and `json`, which takes precedence unless it is empty, is a JSON list.
+/// Returns the Jobs that a container waits for, from the values of two environment variables. `list` has the format
+/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, `list` is ignored.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

@@ -1,8 +1,9 @@
-//! Fault rules: they make pods misbehave that a test can't label in advance, such as those of a chart's hook Jobs.
+//! Fault rules make pods misbehave. Tests use rules for pods that they cannot label in advance, such as the pods of a
+//! chart's hook Jobs.
 //!
 //! The ConfigMap `kwok-faults` in `kube-system` contains the rules, one per key, as YAML. The supervisor writes the
-//! settings of a rule into annotations of matching pods: before they start, or at once if they are running. When a rule
-//! is removed, the supervisor removes these annotations.
+//! settings of a rule into annotations of matching pods, before the pods start or, for running pods, at once. When a
+//! rule is removed, the supervisor removes these annotations.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,15 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FAULTS: &str = "kwok-faults";
 /// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The name, without prefix, of the annotation of the ConfigMap [`FAULTS`] in which the supervisor writes the digest of
-/// the rules that it has read.
+/// The name, without prefix, of an annotation of the ConfigMap [`FAULTS`]. After the supervisor has read the rules, it
+/// writes their digest into this annotation.
 pub(crate) const IN_FORCE: &str = "in-force";
 
-/// The settings that a rule may contain, by the names of their annotations.
+/// The settings that a rule may contain. Each has the name of its annotation.
 pub(super) const RULE_KEYS: [&str; 8] =
     ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 
-/// A fault rule: which pods it matches, and how they behave. The crate's documentation explains the settings.
+/// A fault rule, which selects pods and sets how they behave. The crate's documentation explains the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Rule {
@@ -95,8 +96,8 @@ impl Rule {
     }
 }
 
-/// The content of the ConfigMap with the fault rules: the valid rules, the digest of all rules, and the digest that the
-/// supervisor last wrote into the ConfigMap's annotation.
+/// The content of the ConfigMap with the fault rules: the valid rules, the digest of all rules, and the digest that is
+/// in the ConfigMap's annotation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,

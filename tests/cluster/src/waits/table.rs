@@ -5,8 +5,8 @@ use std::hash::Hash;
 
 use kube::runtime::watcher::Event;
 
-/// The objects of one kind. `now` contains the last complete list of objects, with all later changes; `coming` collects
-/// the objects of a list that is not complete yet.
+/// The objects of one kind. `now` contains the last complete list of objects, with all later changes. While the watch
+/// lists the objects again, `coming` collects them until the new list is complete.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,

@@ -1,4 +1,4 @@
-//! Watches all objects that decide whether pods may start, and merges the watches into one stream of changes.
+//! Watches all objects that decide whether pods may start. One stream contains the changes from all watches.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{Stream, StreamExt};
@@ -17,8 +17,8 @@ use super::world::Change;
 /// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
 /// soon as it is ready again.
 const DELAY: Duration = Duration::from_millis(200);
-/// The interval at which a watch asks again for a kind of custom resource that the API server does not know yet.
-/// Someone may create the CRD after the pod that waits for such a resource.
+/// The interval at which a watch asks whether the API server knows its kind of custom resource now. The CRD may be
+/// created after the pod that waits for the resource.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
 /// The stream of the changes that all watches report.

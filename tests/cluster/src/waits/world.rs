@@ -1,4 +1,4 @@
-//! The watched objects that decide whether pods may start, and which pods a change affects.
+//! Stores the watched objects that decide whether pods may start, and finds the pods that a change affects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-/// An event that the watch of one kind of object reports.
+/// A change that a watch reports. There is one variant for each kind of object.
 #[expect(clippy::large_enum_variant, reason = "only one change exists at a time")]
 pub(super) enum Change {
     Pod(Event<Pod>),
@@ -51,8 +51,8 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// The pods whose control annotations the supervisor must compute again (evaluate) after some changes: all pods that at
-/// least one of the fields includes.
+/// The pods that the supervisor must evaluate again after some changes. To evaluate a pod means to compute its control
+/// annotations. A pod belongs to this set if at least one field includes it.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
@@ -61,14 +61,14 @@ pub(super) struct Touched {
     pub waiting: bool,
     /// Whether to evaluate all pods that wait for other pods, after a change of a pod.
     pub waiting_for_pods: bool,
-    /// The keys of the pods that have changed themselves.
+    /// The keys of the pods whose own objects have changed.
     pub pods: HashSet<Key>,
     /// The kinds of custom resources that pods wait for and that have no watch yet.
     pub customs: Vec<CustomKind>,
 }
 
 impl Touched {
-    /// Whether the supervisor must compute the control annotations of this pod again.
+    /// Returns whether the supervisor must evaluate this pod again.
     pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
         let is_waiting = || !pod.is_released();
         self.all
@@ -78,7 +78,7 @@ impl Touched {
     }
 }
 
-/// The facts about all watched objects.
+/// The properties of all watched objects.
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
@@ -154,8 +154,8 @@ impl World {
         }
     }
 
-    /// Whether the watches have listed all objects of every kind. Before that, an object may exist in the cluster that
-    /// is not in these tables yet.
+    /// Whether the watches have listed all objects of every kind. Until then, these tables may lack objects that exist
+    /// in the cluster.
     pub fn is_known(&self) -> bool {
         let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
             self;
@@ -187,8 +187,8 @@ impl World {
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods_by_node.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
-        // Check the node again: while the watch was interrupted, a pod of the same name may have been recreated on
-        // another node.
+        // Check the node again: a pod of the same name may have been created on another node while the watch was
+        // interrupted.
         keys.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && has_labels(&pod.labels, labels))
     }
 
@@ -205,7 +205,7 @@ impl World {
         self.nodes.get(&name.to_string()).copied().unwrap_or(false)
     }
 
-    /// Returns the fault rule that matches a pod, with the rule's name. If several rules match, returns the one whose
+    /// Returns the fault rule that matches a pod, with the rule's name. If several rules match, returns the rule whose
     /// name sorts first.
     pub fn rule(&self, key: &Key, pod: &PodFacts) -> Option<(&str, &Rule)> {
         let rules = self.faults.iter().flat_map(|(_, rules)| &rules.by_name);
@@ -213,8 +213,8 @@ impl World {
         matching.next().map(|(name, rule)| (name.as_str(), rule))
     }
 
-    /// Returns the digest of the fault rules that the supervisor must write into the annotation of their ConfigMap, and
-    /// the ConfigMap's uid. Returns `None` if the annotation already has this digest.
+    /// Returns the digest of the current fault rules and the uid of their ConfigMap. The supervisor must write the
+    /// digest into an annotation of the ConfigMap. Returns `None` if the annotation already has this digest.
     pub fn rules_to_acknowledge(&self) -> Option<(String, &str)> {
         let (_, rules) = self.faults.iter().next()?;
         (rules.acknowledged.as_ref() != Some(&rules.digest)).then(|| (rules.digest.clone(), rules.uid.as_str()))

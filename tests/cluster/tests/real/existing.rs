@@ -1,4 +1,4 @@
-//! The options name an existing cluster: this crate uses it, but never stops or breaks it.
+//! If the options name an existing cluster, this crate uses the cluster, but never stops or breaks it.
 
 use cluster::{Cluster, Component, Options, Rule};
 

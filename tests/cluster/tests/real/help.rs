@@ -1,5 +1,5 @@
-//! Helpers of the tests: the cluster that the tests share (except for those that break a cluster), and functions that
-//! wait for conditions of objects.
+//! Helpers of the tests: functions that wait for conditions of objects, and a cluster for all tests that do not break
+//! their cluster.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Returns the cluster that all tests share; it stops with this process. Each test attaches to it with a client of its
-/// own, because a client works only in the tokio runtime that created it.
+/// Returns the cluster that all tests share. It stops when this process exits. Each test has a separate client of the
+/// cluster, because a client works only in the tokio runtime that created it.
 pub async fn shared() -> Cluster {
     static SHARED: OnceCell<Cluster> = OnceCell::const_new();
     let start = || async { Cluster::start(Options::default().with_audit(Audit::default())).await.unwrap() };
@@ -32,7 +32,7 @@ pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     result.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
-/// A namespace of the shared cluster that one test creates and uses.
+/// A namespace in the shared cluster. Each test creates and uses its own.
 pub struct TestNamespace {
     pub cluster: Cluster,
     pub namespace: String,

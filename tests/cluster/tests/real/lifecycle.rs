@@ -1,4 +1,5 @@
-//! Tests start and stop clusters, and kill callers and supervisors. No process and no temporary folder may be left.
+//! Starts and stops clusters, and kills callers and supervisors. Checks that no process and no temporary folder is
+//! left.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

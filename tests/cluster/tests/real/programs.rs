@@ -1,4 +1,4 @@
-//! Tests that find and build programs. They put a fake `go` in PATH, because the real `go` takes minutes.
+//! Tests how programs are found and built. The tests put a fake `go` in PATH, because a real build takes minutes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

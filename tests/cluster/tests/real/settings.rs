@@ -1,4 +1,4 @@
-//! Tests of every setting that controls pods, and of the pods' recovery when the setting is removed.
+//! Tests every setting that controls pods, and that the pods recover when the setting is removed.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::Job;
@@ -185,7 +185,7 @@ async fn delayed_termination_keeps_a_deleted_pod() {
         pods.delete(name, &DeleteParams::default()).await.unwrap();
         if name == "quick" {
             in_time(
-                "the end of the deleted pod quick, which has no termination delay",
+                "the deletion of the pod quick, which has no termination delay",
                 await_condition(pods.clone(), name, conditions::is_deleted(&uid)),
             )
             .await

@@ -27,14 +27,14 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
     })
 }
 
-/// Returns a check whether the pod waits for the objects in `text`, by its annotation and its status.
+/// Returns a predicate: the pod's annotation and status say that the pod waits for the objects in `text`.
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
     // kwok writes the pod's status only after the supervisor has written the annotation.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
-/// Returns a check whether the pod waits for the objects in `text` and its container waits with this reason. kwok may
+/// Returns a predicate: the pod waits for the objects in `text`, and its container waits with this reason. kwok may
 /// write another reason first.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
