@@ -68,7 +68,7 @@ mod tests {
 
     /// Returns the claimed state of a cluster with osdpl's labels on the records of these releases. The spec selects
     /// `store` and `front` in the namespace `openstack`.
-    fn claimed(releases: &[&str], status: Value) -> Observed {
+    fn claimed(releases: &[&str], status: &Value) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let deployment: OpenStackDeployment = serde_json::from_value(json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -96,16 +96,16 @@ mod tests {
     #[test]
     fn ignores_labels_in_namespaces_that_neither_spec_nor_status_names() {
         let all = ["openstack/store", "tenant/store", "old/front"];
-        let observed = claimed(&all, json!({"ownedReleases": ["openstack/store"]}));
+        let observed = claimed(&all, &json!({"ownedReleases": ["openstack/store"]}));
         assert_eq!(ours(&observed), ["openstack/store"]);
         assert_eq!(observed.releases.len(), 3, "helm's own data of the other releases stays");
-        let moved = claimed(&all, json!({"ownedReleases": ["old/front", "openstack/store"]}));
+        let moved = claimed(&all, &json!({"ownedReleases": ["old/front", "openstack/store"]}));
         assert_eq!(ours(&moved), ["old/front", "openstack/store"]);
     }
 
     #[test]
     fn only_the_status_makes_an_unselected_release_part_of_the_cloud() {
-        let observed = claimed(&["openstack/extra"], json!({"ownedReleases": ["openstack/store"]}));
+        let observed = claimed(&["openstack/extra"], &json!({"ownedReleases": ["openstack/store"]}));
         assert_eq!(
             (ours(&observed), owned(&observed)),
             (vec!["openstack/extra".into()], vec!["openstack/store".into()])
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn recognizes_selected_releases_without_a_status() {
         for status in [Value::Null, json!({"message": "restored"})] {
-            let observed = claimed(&["openstack/store", "openstack/extra", "tenant/front"], status);
+            let observed = claimed(&["openstack/store", "openstack/extra", "tenant/front"], &status);
             assert_eq!(owned(&observed), ["openstack/store"]);
         }
     }
