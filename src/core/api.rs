@@ -33,6 +33,9 @@ pub use status::{
     RoleStatus, TestStatus, condition, reason,
 };
 
+use kube::ResourceExt;
+use osdpl_values::digest;
+
 /// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
 pub const MANAGER: &str = "osdpl";
 /// The annotation with which a person approves waiting changes. Its value is the target hash, which the status and
@@ -66,5 +69,45 @@ pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
 /// sets the finalizer before it changes anything for the maintenance.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
-/// The label on every Secret, Service and Endpoints object that the operator creates. Its value is the resource's name.
+/// The label on every Secret, Service and Endpoints object that the operator creates. Its value is [`owner_label`].
 pub const DEPLOYMENT_LABEL: &str = "osdpl.dev/deployment";
+
+/// The maximum length of a label's value, see
+/// <https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>.
+const LABEL_LIMIT: usize = 63;
+
+/// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of an `OpenStackDeployment`: `namespace.name`.
+///
+/// The namespace is part of the value, so that a cloud never treats the objects of a detached cloud with the same name
+/// as its own. If the value would be too long for a label, its end is replaced by a digest.
+pub fn owner_label(namespace: &str, name: &str) -> String {
+    let mut owner = format!("{namespace}.{name}");
+    if owner.len() > LABEL_LIMIT {
+        let digest = digest([owner.as_str()]);
+        owner.truncate(LABEL_LIMIT - 17);
+        owner = format!("{owner}-{}", &digest[..16]);
+    }
+    owner
+}
+
+impl OpenStackDeployment {
+    /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of this resource.
+    pub fn owner_label(&self) -> String {
+        owner_label(&self.namespace().unwrap_or_default(), &self.name_any())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owner_labels_are_distinct_and_valid() {
+        assert_eq!(owner_label("openstack", "cloud"), "openstack.cloud");
+        let long = "n".repeat(63);
+        let (one, two) = (owner_label(&long, "a"), owner_label(&long, "b"));
+        assert!(one.len() == 63 && two.len() == 63 && one != two, "{one} {two}");
+        let is_valid = |label: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        assert!(is_valid(&one), "{one}");
+    }
+}

@@ -51,7 +51,7 @@ pub use unknown::{
 };
 pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
 
-use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
+use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind, owner_label};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::{DeclaredCeph, ObjectStore};
 pub use crate::finding::Finding;
@@ -83,6 +83,13 @@ pub struct Selection {
     pub findings: Vec<Finding>,
     /// The variables of the catalogue's CEL expressions, without credentials and other facts, which [`resolve`] adds.
     pub scope: Scope<'static>,
+}
+
+impl Selection {
+    /// Returns the value of the label [`DEPLOYMENT_LABEL`](crate::api::DEPLOYMENT_LABEL) on the cloud's objects.
+    pub fn owner(&self) -> String {
+        owner_label(&self.namespace, &self.name)
+    }
 }
 
 /// A service that runs outside of the cluster, and the Service through which pods reach it.

@@ -106,7 +106,7 @@ pub(crate) fn plan_ceph_objects(
         let mut namespaces = namespaces(selection);
         namespaces.retain(|release, _| !paused.contains(*release));
         let objects = ceph::desired_objects(ceph, &selection.namespace, &namespaces);
-        if let Some(problem) = mounted::write(draft, &selection.name, &objects) {
+        if let Some(problem) = mounted::write(draft, &selection.owner(), &objects) {
             declared.settings = Err(problem);
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn plan_ceph_objects(
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
-        match rook::request(draft, &selection.name, rook, manifest) {
+        match rook::request(draft, &selection.owner(), rook, manifest) {
             RequestState::Ready => {}
             RequestState::Pending(problem) => drop(pending.get_or_insert(problem)),
             RequestState::Refused(problem) => {
@@ -178,7 +178,7 @@ pub(crate) fn plan_ceph_cleanup(
     let is_incomplete = draft.list(Read::OwnStores).is_none();
     let before = draft.actions.len();
     object_store::release(draft, store.as_ref());
-    delete_except(draft, &selection.name, &mounted);
+    delete_except(draft, &selection.owner(), &mounted);
     if draft.actions.len() == before && !is_incomplete {
         draft.kept.ceph = Some(names);
     }

@@ -147,7 +147,7 @@ impl Search<'_, '_> {
         if exists && outdate(&mut update.secret, &credentials.given) {
             update.reasons.push("the spec names a Secret with another value".to_owned());
         }
-        if exists && is_needed && !is_labelled(&update.secret, deployment) {
+        if exists && is_needed && !is_labelled(&update.secret, &self.selection.owner()) {
             update.reasons.push("the Secret lacks osdpl's label".to_owned());
         }
         for (credential, recipe) in &credentials.ours {
@@ -210,7 +210,7 @@ impl Search<'_, '_> {
         secret.metadata.name = Some(name.clone());
         secret.metadata.namespace = Some(self.selection.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(DEPLOYMENT_LABEL.into(), self.selection.name.clone());
+        labels.insert(DEPLOYMENT_LABEL.into(), self.selection.owner());
         labels.insert("app.kubernetes.io/managed-by".into(), MANAGER.into());
         secret.data.get_or_insert_default();
         let event = (!restored.is_empty()).then(|| {
@@ -383,8 +383,8 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
 }
 
 /// Returns whether a Secret has osdpl's label. The watch lists only Secrets with this label.
-fn is_labelled(secret: &Secret, deployment: &str) -> bool {
-    secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
+fn is_labelled(secret: &Secret, owner: &str) -> bool {
+    secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
 
 /// Returns whether another field manager wrote this key of a Secret last.

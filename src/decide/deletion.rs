@@ -179,7 +179,7 @@ fn clean_up(
     if !needed.store {
         ceph::release_object_stores(draft, None);
     }
-    ceph::delete_except(draft, &selection.name, &needed.ceph);
+    ceph::delete_except(draft, &selection.owner(), &needed.ceph);
     let labels = snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default();
     let mut problems = Vec::new();
     if !needed.labels {
@@ -229,12 +229,13 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name));
     }
     let snapshot = draft.snapshot;
+    let owner = selection.owner();
     for (key, secret) in &snapshot.objects.secrets {
         let is_left = secret.metadata.deletion_timestamp.is_none();
-        let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&selection.name);
+        let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&owner);
         // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps a Secret if a release that osdpl
         // does not manage may mount the Secret.
-        let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
+        let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &owner);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key);
         }

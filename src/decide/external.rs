@@ -118,12 +118,12 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
             return Publication::Failed(format!("{field}: {error}"));
         }
     };
-    let deployment = draft.snapshot.deployment.name_any();
+    let owner = draft.snapshot.deployment.owner_label();
     let lookup = match draft.kept.lookups.remove(name) {
         Some(known) if !addresses.fresh => known,
-        before => next_lookup(before, external, found, published, &deployment, draft.snapshot.now),
+        before => next_lookup(before, external, found, published, &owner, draft.snapshot.now),
     };
-    let result = match (&lookup.problem, conflict(published, external, &deployment)) {
+    let result = match (&lookup.problem, conflict(published, external, &owner)) {
         (Some(problem), _) => Publication::Failed(format!("{field}.host: {}", problem.report())),
         (None, Some(problem)) => Publication::Failed(format!("{field}: {problem}")),
         (None, None) => apply(draft, name, external, &lookup.addresses, published),
@@ -148,14 +148,14 @@ fn next_lookup(
     external: &ExternalService,
     found: &Result<Vec<IpAddr>, String>,
     published: &Published,
-    deployment: &str,
+    owner: &str,
     now: Timestamp,
 ) -> Lookup {
     let (fails, problem) = before.as_ref().map_or((None, None), |before| (before.fails, before.problem.clone()));
     let mut known = before.map(|before| before.addresses).unwrap_or_default();
     if found.is_err() && known.is_empty() {
         let endpoints = published.endpoints.as_ref();
-        known = endpoints.map(|stored| published_addresses(stored, deployment, &external.host)).unwrap_or_default();
+        known = endpoints.map(|stored| published_addresses(stored, owner, &external.host)).unwrap_or_default();
     }
     let external = external.clone();
     match newest(found.clone(), known) {
@@ -200,7 +200,7 @@ fn apply(
 }
 
 /// Returns why osdpl can't publish the external service under its name, and what to do; `None` if nothing prevents it.
-fn conflict(published: &Published, external: &ExternalService, deployment: &str) -> Option<String> {
+fn conflict(published: &Published, external: &ExternalService, owner: &str) -> Option<String> {
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
@@ -209,10 +209,10 @@ fn conflict(published: &Published, external: &ExternalService, deployment: &str)
             "{object} belongs to helm release {owner}; uninstall that release, or take `external` out"
         ));
     }
-    let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
+    let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner);
     let foreign = || {
         format!(
-            "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or \
+            "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={owner}); delete it, or \
              take `external` out"
         )
     };
@@ -243,11 +243,9 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
 }
 
 /// Returns the addresses in the Endpoints that osdpl published, if the Endpoints belong to this host.
-fn published_addresses(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
+fn published_addresses(endpoints: &Endpoints, owner: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
-    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment)
-        || !is(endpoints.annotations().get(HOST_ANNOTATION), host)
-    {
+    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), owner) || !is(endpoints.annotations().get(HOST_ANNOTATION), host) {
         return Vec::new();
     }
     let subsets = endpoints.subsets.iter().flatten();

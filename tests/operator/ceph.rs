@@ -26,7 +26,7 @@ pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Returns a spec with images and volumes on Ceph.
-fn spec() -> Value {
+pub fn spec() -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] =
         json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});

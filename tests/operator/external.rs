@@ -61,7 +61,7 @@ fn pods_use_external_backends_through_services() {
 #[test]
 fn unresolvable_external_host_keeps_existing_endpoints() {
     run_test("external-host", async |world| {
-        let metadata = json!({"name": "memcached", "labels": {"osdpl.dev/deployment": NAME}, "annotations": {"osdpl.dev/host": "cache.invalid"}});
+        let metadata = json!({"name": "memcached", "labels": {"osdpl.dev/deployment": format!("{}.{NAME}", world.namespace)}, "annotations": {"osdpl.dev/host": "cache.invalid"}});
         let ports = json!([{"name": "memcache", "port": 11211}]);
         let service = json!({"metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}});
         let service: Service = serde_json::from_value(service).unwrap();

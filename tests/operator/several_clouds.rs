@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
@@ -81,24 +81,65 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
 }
 
+/// Creates a namespace, and in it an OpenStackDeployment with the name of the test's resource.
+async fn apply_in(client: &Client, namespace: &str, spec: &Value) -> Api<OpenStackDeployment> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+    namespaces.create(&PostParams::default(), &object).await.unwrap();
+    let object = json!({
+        "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+        "metadata": {"name": NAME, "namespace": namespace}, "spec": spec,
+    });
+    let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
+    clouds.patch(NAME, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+    clouds
+}
+
+/// Deletes the OpenStackDeployment in this namespace, and then the namespace.
+async fn delete_in(client: &Client, namespace: &str, clouds: Api<OpenStackDeployment>) {
+    clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
+    let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
+    drop(with_timeout("the cloud in the second namespace is deleted", gone).await.unwrap());
+    Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await.unwrap();
+}
+
+#[test]
+fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
+    run_test("several-detached", async |world| {
+        let second = format!("{}-second", world.namespace);
+        let _operator = world.operator().start().await;
+        world.describe_ceph(json!({})).await;
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        spec["features"] = crate::ceph::spec()["features"].clone();
+        spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
+        spec["deletionPolicy"] = json!("Detach");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        world.delete().await;
+        world.until_gone().await;
+
+        // Another release than those of the first cloud: the chart of mariadb contains a CRD, which has one owner.
+        let clouds = apply_in(&world.client, &second, &services(&["memcached"])).await;
+        until(&world.client, &second, "the second cloud is Ready", StatusAccess::is_ready).await;
+        world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
+        world.api::<Secret>().get("images-rbd-keyring").await.unwrap();
+        world.api::<Service>().get("memcached").await.unwrap();
+        delete_in(&world.client, &second, clouds).await;
+        world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
+        world.api::<Service>().get("memcached").await.unwrap();
+    });
+}
+
 #[test]
 fn promoted_cloud_gets_no_data_of_another_namespace() {
     run_test("several-data", async |world| {
         let (client, first, second) = (&world.client, &world.namespace, format!("{}-second", world.namespace));
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let namespace = serde_json::from_value(json!({"metadata": {"name": second}})).unwrap();
-        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
         let _operator = world.operator().start().await;
         let mut spec = services(&["mariadb"]);
         spec["deletionPolicy"] = json!("Retain");
         world.apply(&spec).await;
         world.until_ready().await;
-        let object = json!({
-            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
-            "metadata": {"name": NAME, "namespace": second}, "spec": spec,
-        });
-        let clouds: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &second);
-        clouds.patch(NAME, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+        let clouds = apply_in(client, &second, &spec).await;
         until(client, &second, "the younger cloud's status names the older cloud", |cloud| {
             cloud.reason() == reason::OLDER_RESOURCE
         })
@@ -123,10 +164,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         let root = secret_value(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
         let root = String::from_utf8(root).unwrap();
         assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
-        clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
-        let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
-        drop(with_timeout("the younger cloud is deleted", gone).await.unwrap());
-        namespaces.delete(&second, &DeleteParams::default()).await.unwrap();
+        delete_in(client, &second, clouds).await;
     });
 }
 

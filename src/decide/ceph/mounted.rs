@@ -27,10 +27,10 @@ type Data = BTreeMap<String, String>;
 ///
 /// An existing object of the same name is a problem if it lacks osdpl's label and has other data, or if it belongs to
 /// another Ceph cluster.
-pub(crate) fn write(draft: &mut Draft<'_>, deployment: &str, objects: &[Object]) -> Option<NotReady> {
+pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
-        match live_object(draft, object, deployment) {
+        match live_object(draft, object, owner) {
             Live::Unread => {}
             Live::Foreign(data) if object.is_equivalent_to(&data) => {
                 draft.requests.foreign.insert(reference(object));
@@ -70,14 +70,12 @@ fn reference(object: &Object) -> Reference {
 }
 
 /// Returns the state of `object` in the cluster, from a watch or, if no watch has the object, from a one-off read.
-fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live {
+fn live_object(draft: &mut Draft<'_>, object: &Object, owner: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
     let ours = match object.kind {
-        ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| live_config_map(map, deployment)),
-        ceph::Kind::Secret | ceph::Kind::Opaque => {
-            known.secrets.get(&key).map(|secret| live_secret(secret, deployment))
-        }
+        ceph::Kind::ConfigMap => known.maps.get(&key).map(|map| live_config_map(map, owner)),
+        ceph::Kind::Secret | ceph::Kind::Opaque => known.secrets.get(&key).map(|secret| live_secret(secret, owner)),
     };
     if let Some(live) = ours {
         return live;
@@ -87,33 +85,33 @@ fn live_object(draft: &mut Draft<'_>, object: &Object, deployment: &str) -> Live
         return Live::Foreign(texts(data.iter().map(|(key, value)| (key, value.as_slice()))));
     }
     match draft.read(Read::Stored(reference)).map(|received| &received.response) {
-        Some(Response::Stored(Stored::Secret(secret))) => live_secret(secret, deployment),
-        Some(Response::Stored(Stored::Map(map))) => live_config_map(map, deployment),
+        Some(Response::Stored(Stored::Secret(secret))) => live_secret(secret, owner),
+        Some(Response::Stored(Stored::Map(map))) => live_config_map(map, owner),
         Some(Response::Stored(Stored::Nothing)) => Live::Absent,
         _ => Live::Unread,
     }
 }
 
-fn live_config_map(map: &ConfigMap, deployment: &str) -> Live {
+fn live_config_map(map: &ConfigMap, owner: &str) -> Live {
     let data = map.data.clone().unwrap_or_default();
-    if is_of(map, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
+    if is_of(map, owner) { Live::Ours(data) } else { Live::Foreign(data) }
 }
 
-fn live_secret(secret: &Secret, deployment: &str) -> Live {
+fn live_secret(secret: &Secret, owner: &str) -> Live {
     let data = texts(secret.data.iter().flatten().map(|(key, value)| (key, value.0.as_slice())));
-    if is_of(secret, deployment) { Live::Ours(data) } else { Live::Foreign(data) }
+    if is_of(secret, owner) { Live::Ours(data) } else { Live::Foreign(data) }
 }
 
 fn texts<'a>(data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Data {
     data.map(|(key, bytes)| (key.clone(), String::from_utf8_lossy(bytes).into_owned())).collect()
 }
 
-fn is_of(object: &impl ResourceExt, deployment: &str) -> bool {
-    object.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
+fn is_of(object: &impl ResourceExt, owner: &str) -> bool {
+    object.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
 
 /// Plans to delete the objects that osdpl wrote for Ceph, except for `kept`.
-pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
+pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
     let is_kept = |kind: Kind, key: &ReleaseKey| {
         kept.iter().any(|object| {
@@ -123,9 +121,9 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
     // The finalizer of another controller may keep a deleted object for long. osdpl does not delete such an object
     // again.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
-    let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
+    let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, owner) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
-    let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, deployment) && is_left(&secret.metadata));
+    let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, owner) && is_left(&secret.metadata));
     let maps = maps.map(|(key, _)| (Kind::ConfigMap, key));
     let obsolete = maps.chain(secrets.map(|(key, _)| (Kind::Secret, key)));
     let obsolete: Vec<(Kind, ReleaseKey)> =
@@ -136,7 +134,6 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, deployment: &str, kept: &[Obj
 }
 
 /// Returns whether osdpl wrote the object for this resource, so that pods can use Ceph.
-pub(crate) fn is_of_ceph(object: &impl ResourceExt, deployment: &str) -> bool {
-    is_of(object, deployment)
-        && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
+pub(crate) fn is_of_ceph(object: &impl ResourceExt, owner: &str) -> bool {
+    is_of(object, owner) && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
 }

@@ -110,10 +110,10 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
         return;
     }
     let objects = objects(&store, &keystone, declared, selection);
-    let mut problem = mounted::write(draft, &selection.name, &objects);
+    let mut problem = mounted::write(draft, &selection.owner(), &objects);
     if let (None, Some(rook), Some(live)) = (&problem, rook, live) {
         let key = ReleaseKey::new(rook.namespace, store.name());
-        problem = configure(draft, &selection.name, key, live, store.settings(&selection.name, &keystone.url));
+        problem = configure(draft, &selection.owner(), key, live, store.settings(&selection.name, &keystone.url));
     }
     if let Some(problem) = problem {
         declared.gateway = Some(Err(problem));
@@ -123,18 +123,12 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
 /// Plans to set the Keystone settings of a `CephObjectStore`; returns why osdpl can't set them.
 ///
 /// The user of Rook owns the `CephObjectStore`, so osdpl changes only these settings.
-fn configure(
-    draft: &mut Draft<'_>,
-    deployment: &str,
-    store: ReleaseKey,
-    live: &Value,
-    settings: Value,
-) -> Option<NotReady> {
-    let owner = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
-    if owner.is_some_and(|owner| owner != deployment) {
+fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value, settings: Value) -> Option<NotReady> {
+    let label = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
+    if label.is_some_and(|label| label != owner) {
         return Some(NotReady::Occupied(format!("{OBJECT_STORE} {store}")));
     }
-    if owner.is_some() && contains(&live["spec"], &settings) {
+    if label.is_some() && contains(&live["spec"], &settings) {
         return None;
     }
     let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };

@@ -50,12 +50,7 @@ pub(super) enum RequestState {
 }
 
 /// Plans to apply an object that osdpl requests from Rook; returns the state of the object.
-pub(super) fn request(
-    draft: &mut Draft<'_>,
-    deployment: &str,
-    rook: &RookSettings,
-    manifest: Manifest,
-) -> RequestState {
+pub(super) fn request(draft: &mut Draft<'_>, owner: &str, rook: &RookSettings, manifest: Manifest) -> RequestState {
     let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
     let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));
     let live = match draft.read(read).map(|received| &received.response) {
@@ -64,7 +59,7 @@ pub(super) fn request(
         _ => return RequestState::Pending(format!("{object} is being read")),
     };
     if let Some(live) = live {
-        if live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str() != Some(deployment) {
+        if live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str() != Some(owner) {
             return RequestState::Refused(NotReady::Occupied(object));
         }
         if contains(&live["spec"], &manifest.spec) {

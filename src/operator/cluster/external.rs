@@ -53,10 +53,10 @@ impl Cluster {
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(crate) async fn publish_service(&self, deployment: &str, external: &ExternalService) -> Result<(), Error> {
+    pub(crate) async fn publish_service(&self, owner: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
-        let metadata = metadata(deployment, external);
+        let metadata = metadata(owner, external);
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
@@ -69,14 +69,14 @@ impl Cluster {
     /// If a request to the API server fails.
     pub(crate) async fn publish_endpoints(
         &self,
-        deployment: &str,
+        owner: &str,
         external: &ExternalService,
         addresses: &[IpAddr],
     ) -> Result<(), Error> {
         let ExternalService { service, namespace, host, .. } = external;
         let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
         let subsets = json!([{"addresses": addresses, "ports": ports(external)}]);
-        let mut metadata = metadata(deployment, external);
+        let mut metadata = metadata(owner, external);
         metadata["annotations"] = json!({HOST_ANNOTATION: host});
         let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
@@ -89,7 +89,7 @@ fn ports(external: &ExternalService) -> Value {
     json!([{"name": external.port_name, "port": external.port, "protocol": "TCP"}])
 }
 
-fn metadata(deployment: &str, external: &ExternalService) -> Value {
-    let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
+fn metadata(owner: &str, external: &ExternalService) -> Value {
+    let labels = json!({DEPLOYMENT_LABEL: owner, "app.kubernetes.io/managed-by": MANAGER});
     json!({"name": external.service, "namespace": external.namespace, "labels": labels})
 }

@@ -67,14 +67,14 @@ impl Cluster {
     /// If a request to the API server fails.
     pub(crate) async fn apply_ceph_object(
         &self,
-        deployment: &str,
+        owner: &str,
         object: &ceph::Object,
         inputs: &ObjectWatches,
     ) -> Result<(), Error> {
         match object.kind {
             ceph::Kind::ConfigMap => {
                 let body = json!({"data": object.data});
-                inputs.own_maps.put(self.apply::<ConfigMap>(object, deployment, body).await?);
+                inputs.own_maps.put(self.apply::<ConfigMap>(object, owner, body).await?);
             }
             ceph::Kind::Secret | ceph::Kind::Opaque => {
                 let encoded = |text: &String| STANDARD.encode(text);
@@ -82,19 +82,19 @@ impl Cluster {
                 let data: BTreeMap<String, String> = data.collect();
                 let type_ = if object.kind == ceph::Kind::Secret { CEPH_SECRET_TYPE } else { "Opaque" };
                 let body = json!({"data": data, "type": type_});
-                inputs.own_secrets.put(self.apply::<Secret>(object, deployment, body).await?);
+                inputs.own_secrets.put(self.apply::<Secret>(object, owner, body).await?);
             }
         }
         Ok(())
     }
 
-    async fn apply<K>(&self, object: &ceph::Object, deployment: &str, mut body: serde_json::Value) -> Result<K, Error>
+    async fn apply<K>(&self, object: &ceph::Object, owner: &str, mut body: serde_json::Value) -> Result<K, Error>
     where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
         let labels = json!({
-            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, CEPH_COMPONENT.0: CEPH_COMPONENT.1,
+            DEPLOYMENT_LABEL: owner, "app.kubernetes.io/managed-by": MANAGER, CEPH_COMPONENT.0: CEPH_COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
         body["kind"] = object.kind.name().into();

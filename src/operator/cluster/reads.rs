@@ -25,13 +25,12 @@ use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response,
 type ObjectId = (ReleaseKey, Option<String>);
 
 impl Reader {
-    /// Executes a read that a plan requested. `deployment` is the resource's name, which is the value of osdpl's label
-    /// on objects.
+    /// Executes a read that a plan requested. `owner` is the value of osdpl's label on the objects of the cloud.
     ///
     /// # Errors
     /// If a request to the API server fails and the plan can't do without the response.
-    pub(crate) async fn execute(&self, read: &Read, deployment: &str) -> Result<Response, Error> {
-        let own = || format!("{DEPLOYMENT_LABEL}={deployment}");
+    pub(crate) async fn execute(&self, read: &Read, owner: &str) -> Result<Response, Error> {
+        let own = || format!("{DEPLOYMENT_LABEL}={owner}");
         Ok(match read {
             Read::Values { release, revision, required } => {
                 let values = match self.recorded_values(release, *revision).await {

@@ -37,11 +37,11 @@ impl Cluster {
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(crate) async fn apply_rook(&self, deployment: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
+    pub(crate) async fn apply_rook(&self, owner: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, &rook_resource(manifest.kind));
         let object = format!("{} {namespace}/{}", manifest.kind, manifest.name);
-        let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
+        let labels = json!({DEPLOYMENT_LABEL: owner, "app.kubernetes.io/managed-by": MANAGER});
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": manifest.kind, "spec": manifest.spec,
             "metadata": {"name": manifest.name, "namespace": namespace, "labels": labels},
@@ -58,7 +58,7 @@ impl Cluster {
     /// If a request to the API server fails.
     pub(crate) async fn configure_store(
         &self,
-        deployment: &str,
+        owner: &str,
         store: &ReleaseKey,
         uid: &Value,
         settings: &Value,
@@ -68,7 +68,7 @@ impl Cluster {
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
             // Without the uid, the API server would create the store again if it was deleted meanwhile.
-            "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: deployment}},
+            "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: owner}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) => Err(Error::Object(format!("{OBJECT_STORE} {store}: {}", status.message))),

@@ -152,7 +152,7 @@ impl Context {
         memory: &mut Memory,
         outcome: &mut Outcome,
     ) -> Result<ActionResult, Error> {
-        let (cluster, inputs, name) = (&self.cluster, &self.inputs, deployment.name_any());
+        let (cluster, inputs, owner) = (&self.cluster, &self.inputs, deployment.owner_label());
         match &planned.action {
             Action::AddFinalizer => done(cluster.set_finalizer(deployment, true).await),
             Action::RemoveFinalizer => done(self.finalize(deployment, plan, planned, memory).await),
@@ -160,23 +160,23 @@ impl Context {
             Action::StoreCredentials(write) => done(cluster.store_credentials(write, inputs).await),
             Action::WriteObject(object) => {
                 outcome.check_namespace(&object.namespace)?;
-                done(cluster.apply_ceph_object(&name, object, inputs).await)
+                done(cluster.apply_ceph_object(&owner, object, inputs).await)
             }
             Action::Delete { kind, key } => done(cluster.delete(*kind, key, inputs).await),
             Action::PublishService { external, .. } => {
                 Ok(refused_if_error(match outcome.check_namespace(&external.namespace) {
-                    Ok(()) => cluster.publish_service(&name, external).await,
+                    Ok(()) => cluster.publish_service(&owner, external).await,
                     error => error,
                 }))
             }
             Action::PublishEndpoints { external, addresses, .. } => {
-                Ok(refused_if_error(cluster.publish_endpoints(&name, external, addresses).await))
+                Ok(refused_if_error(cluster.publish_endpoints(&owner, external, addresses).await))
             }
             Action::ApplyRook { namespace, manifest } => {
-                refused_if_object_error(cluster.apply_rook(&name, namespace, manifest).await)
+                refused_if_object_error(cluster.apply_rook(&owner, namespace, manifest).await)
             }
             Action::ConfigureStore { store, uid, settings } => {
-                refused_if_object_error(cluster.configure_store(&name, store, uid, settings).await)
+                refused_if_object_error(cluster.configure_store(&owner, store, uid, settings).await)
             }
             Action::ReleaseStore { store, uid } => done(cluster.release_store(store, uid.as_deref()).await),
             Action::CreateNamespace(namespace) => {

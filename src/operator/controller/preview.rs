@@ -234,7 +234,7 @@ impl Planner<'_> {
     /// If the API server refuses a read that the plan does not require, this function adds the missing fact to
     /// `unknown`.
     async fn execute_reads(&mut self, reads: &BTreeSet<Read>, unknown: &mut Vec<String>) -> Result<(), Error> {
-        let name = self.deployment.name_any();
+        let (owner, name) = (self.deployment.owner_label(), self.deployment.name_any());
         for read in reads {
             let one = [read.clone()].into();
             let mut responses = Responses::new();
@@ -250,7 +250,7 @@ impl Planner<'_> {
                 self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
             }
-            if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &name, super::now()).await {
+            if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &owner, super::now()).await {
                 let (response, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
                         (Response::Objects(Vec::new()), "what would be deleted")

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
 
 use super::memory::Memory;
 use super::{Context, now};
@@ -108,7 +107,7 @@ impl Context {
             memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
         let reader = self.cluster.reader();
-        execute_reads(reader, &memory.reads, &mut memory.responses, &deployment.name_any(), now()).await?;
+        execute_reads(reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
         let observation = self.tasks.observe();
         memory.unobserved.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
         let inputs = SnapshotInputs {

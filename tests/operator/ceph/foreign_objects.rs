@@ -41,8 +41,9 @@ fn watches_equal_foreign_objects_and_replaces_deleted_ones() {
         );
 
         world.api::<Secret>().delete(keyring, &DeleteParams::default()).await.unwrap();
+        let owner = format!("{}.{NAME}", world.namespace);
         let is_ours = |found: Option<&Secret>| {
-            found.is_some_and(|found| found.labels().get("osdpl.dev/deployment").is_some_and(|owner| owner == NAME))
+            found.is_some_and(|found| found.labels().get("osdpl.dev/deployment").is_some_and(|label| *label == owner))
         };
         world.until_object("the operator creates the Secret", keyring, is_ours).await;
         assert_eq!(world.keyring(keyring).await.0, GLANCE);
