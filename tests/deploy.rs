@@ -41,6 +41,8 @@ mod runbook;
 mod samples;
 #[path = "deploy/server.rs"]
 mod server;
+#[path = "deploy/silent_server.rs"]
+mod silent_server;
 #[path = "deploy/test_command.rs"]
 mod test_command;
 #[path = "deploy/upstream.rs"]

@@ -4,12 +4,14 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::duration;
 use super::input::ReadError;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
@@ -33,6 +35,10 @@ pub(crate) struct ClusterOption {
     /// The context in the kubeconfig file; default: the current context.
     #[arg(long)]
     context: Option<String>,
+    /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
+    /// no limit.
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse)]
+    request_timeout: Duration,
 }
 
 impl ClusterOption {
@@ -43,8 +49,12 @@ impl ClusterOption {
 
     /// Returns a client for the cluster that kubectl would use.
     pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
-        let config = self.config().await?;
+        let mut config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
+        let timeout = Some(self.request_timeout).filter(|timeout| !timeout.is_zero());
+        (config.connect_timeout, config.read_timeout) = (timeout, timeout);
+        // The timeout counts from the request, and not from when its connection became idle.
+        config.reset_reader_on_write = true;
         kube::Client::try_from(config).map_err(readable)
     }
 
@@ -172,7 +182,14 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
             while let Some(source) = root.and_then(std::error::Error::source) {
                 root = Some(source);
             }
-            let why = root.map_or_else(|| error.to_string(), ToString::to_string);
+            let is_timeout = root
+                .and_then(|root| root.downcast_ref::<std::io::Error>())
+                .is_some_and(|root| root.kind() == std::io::ErrorKind::TimedOut);
+            let why = match root {
+                _ if is_timeout => "it did not respond in time".to_owned(),
+                Some(root) => root.to_string(),
+                None => error.to_string(),
+            };
             anyhow!(
                 "the API server at {server} does not answer: {why}; check that it runs, and that it is the right one ({options})"
             )
@@ -193,7 +210,11 @@ mod tests {
         if !text.is_empty() {
             std::fs::write(&file, text).unwrap();
         }
-        let option = ClusterOption { kubeconfig: Some(file.clone()), context: context.map(str::to_owned) };
+        let option = ClusterOption {
+            kubeconfig: Some(file.clone()),
+            context: context.map(str::to_owned),
+            request_timeout: Duration::from_secs(1),
+        };
         let error = format!("{:#}", option.client().await.err().unwrap());
         error.replace(&file.display().to_string(), "FILE")
     }
