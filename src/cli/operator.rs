@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
+    /// Seconds that a reconcile pass may take, in which it waits only for the API server. Then the operator stops the
+    /// pass and starts another one.
+    #[arg(long, env = "OSDPL_PASS_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pass_timeout: u64,
     /// Seconds between two checks of a node's maintenance, for changes that no watch reports, such as changes in Nova.
     #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = REQUEUE_DELAY.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
@@ -100,8 +104,17 @@ impl Arguments {
         let charts = ChartSource::new(store, &trigger);
         let refreshing = tokio::spawn(refresh(operator_pods, client.clone(), charts.check_trigger()));
         let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client);
-        let parts =
-            Parts { cluster, catalog: handle, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
+        let parts = Parts {
+            cluster,
+            catalog: handle,
+            tasks,
+            runner: runner.clone(),
+            charts,
+            scrubber,
+            metrics,
+            secrets,
+            pass_timeout: Duration::from_secs(self.pass_timeout),
+        };
         let context = Arc::new(Context::new(parts, &trigger));
         let webhook = self.webhook.serve(&context, &stop).await?;
         let interval = Duration::from_secs(self.maintenance_poll);

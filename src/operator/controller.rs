@@ -79,6 +79,8 @@ pub struct Context {
     /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
     /// run one at a time.
     memory: Mutex<Memory>,
+    /// How long a pass may take.
+    pass_timeout: Duration,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
     /// sets this field when it starts the controller.
     deployments: OnceLock<Store<OpenStackDeployment>>,
@@ -115,15 +117,18 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The secret texts that the operator found in the cluster when it started.
     pub secrets: BTreeSet<String>,
+    /// How long a pass may take before the operator stops it. A pass waits only for the API server.
+    pub pass_timeout: Duration,
 }
 
 impl Context {
     /// Creates a context. If an object that passes read changes, the watches of the context notify `trigger`.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
-        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets } = parts;
+        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets, pass_timeout } = parts;
         Self {
             inputs: cluster.watch_inputs(Arc::clone(trigger)),
             memory: Mutex::new(Memory::with_secrets(secrets, now())),
+            pass_timeout,
             deployments: OnceLock::new(),
             setting: tokio::sync::watch::Sender::new(None),
             pass_failures: std::sync::Mutex::default(),
@@ -174,17 +179,28 @@ fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Cont
 /// Runs a pass for a resource. If passes keep failing, reports the failure in the status.
 ///
 /// # Errors
-/// If the API server refuses a request without which the pass cannot continue. The status reports all other problems.
+/// If the API server refuses a request without which the pass cannot continue, or does not respond in time. The status
+/// reports all other problems.
 async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
-    let result = Box::pin(pass(&deployment, &context)).await;
-    context.report_pass_failure(&deployment, result.as_ref().err()).await;
+    // Wait for the lock without a limit: the pass that holds the lock has a limit of its own.
+    let mut memory = context.memory.lock().await;
+    // If the pass is stopped, the actions that it has not executed stay due, and the next pass plans them again.
+    let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(&deployment, &context, &mut memory)));
+    let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
+    drop(memory);
+    let report = context.report_pass_failure(&deployment, result.as_ref().err());
+    if tokio::time::timeout(context.pass_timeout, report).await.is_err() {
+        tracing::warn!("can't report failing passes in the status: the API server did not respond in time");
+    }
+    if result.is_ok() {
+        context.metrics.complete_pass();
+    }
     result
 }
 
 /// Runs a pass for a resource: read, decide, apply, report.
-async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
+async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut Memory) -> Result<Action, Error> {
     let _measured = context.metrics.start_pass();
-    let mut memory = context.memory.lock().await;
     if context.is_finalized(deployment) {
         return Ok(Action::await_change());
     }
@@ -192,28 +208,28 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     let deployment = written.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older_deployment(deployment) {
         let plan = decide_superseded(deployment, older);
-        context.apply(deployment, &plan, &mut memory).await?;
+        context.apply(deployment, &plan, memory).await?;
         if plan.hold.is_none() {
-            context.publish(deployment, &plan, &BTreeMap::new(), &mut memory).await?;
+            context.publish(deployment, &plan, &BTreeMap::new(), memory).await?;
         }
         return Ok(Action::await_change());
     }
-    if !context.update_catalog(&deployment.namespace().unwrap_or_default(), &mut memory).await {
+    if !context.update_catalog(&deployment.namespace().unwrap_or_default(), memory).await {
         // The watch has not listed the additions to the catalogue yet. When the list is complete, the watch triggers a
         // pass.
         return Ok(Action::await_change());
     }
-    let snapshot = context.read(deployment, &mut memory).await?;
+    let snapshot = context.read(deployment, memory).await?;
     let plan = decide(&snapshot);
     drop(snapshot);
-    context.subscribe(&plan, &mut memory);
+    context.subscribe(&plan, memory);
     match plan.hold {
         Some(Hold::Objects) => return Ok(Action::await_change()),
         Some(Hold::Reads) => return Ok(Action::requeue(NEXT_PASS)),
         Some(Hold::Actions | Hold::Charts | Hold::Watch) | None => {}
     }
-    context.scrub_secrets(&plan, &mut memory);
-    let outcome = context.apply(deployment, &plan, &mut memory).await?;
+    context.scrub_secrets(&plan, memory);
+    let outcome = context.apply(deployment, &plan, memory).await?;
     let mut requeue_at = plan.requeue_at;
     match plan.hold {
         Some(Hold::Watch) => return Ok(Action::await_change()),
@@ -221,7 +237,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
-            let publish_at = context.publish(deployment, &plan, &outcome.helm_started, &mut memory).await?;
+            let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;
             requeue_at = requeue_at.into_iter().chain(publish_at).min();
         }
     }

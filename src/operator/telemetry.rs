@@ -61,6 +61,7 @@ struct Inner {
     ready_releases: Gauge,
     wanted_releases: Gauge,
     clouds: Arc<Clouds>,
+    last_pass: Arc<LastPass>,
     ready: AtomicBool,
 }
 
@@ -97,6 +98,26 @@ impl Collector for Clouds {
             }
         }
         Ok(())
+    }
+}
+
+/// When the last pass completed; `None` before the first one.
+#[derive(Debug, Default)]
+struct LastPass(Mutex<Option<Instant>>);
+
+impl LastPass {
+    fn time(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for LastPass {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(at) = *self.time() else { return Ok(()) };
+        let help = "Time since the last reconcile pass completed. It also grows while nothing changes.";
+        let mut gauge =
+            encoder.encode_descriptor("last_reconcile_age", help, Some(&Unit::Seconds), MetricType::Gauge)?;
+        gauge.encode_gauge(&at.elapsed().as_secs_f64())
     }
 }
 
@@ -162,6 +183,8 @@ impl Default for Metrics {
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Arc::<Clouds>::default();
         registry.register_collector(Box::new(clouds.clone()));
+        let last_pass = Arc::<LastPass>::default();
+        registry.register_collector(Box::new(last_pass.clone()));
         let ready = AtomicBool::new(false);
         Self(Arc::new(Inner {
             registry,
@@ -172,6 +195,7 @@ impl Default for Metrics {
             ready_releases,
             wanted_releases,
             clouds,
+            last_pass,
             ready,
         }))
     }
@@ -182,6 +206,11 @@ impl Metrics {
     pub(crate) fn start_pass(&self) -> Pass {
         self.0.passes.inc();
         Pass { metrics: self.clone(), since: now() }
+    }
+
+    /// Stores the time at which a pass completed.
+    pub(crate) fn complete_pass(&self) {
+        *self.0.last_pass.time() = Some(now());
     }
 
     /// Counts a failed pass.

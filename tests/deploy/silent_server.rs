@@ -17,9 +17,16 @@ fn commands_end_if_the_server_never_responds() {
     std::fs::write(&kubeconfig, text).unwrap();
     let expected =
         format!("the API server at http://{address} does not answer: it did not respond in time; check that");
-    for arguments in
-        [&["status"][..], &["plan"], &["why"], &["approve"], &["wait"], &["diff"], &["detach", "--all"], &["forget", "node-1"]]
-    {
+    for arguments in [
+        &["status"][..],
+        &["plan"],
+        &["why"],
+        &["approve"],
+        &["wait"],
+        &["diff"],
+        &["detach", "--all"],
+        &["forget", "node-1"],
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(arguments).args(["--request-timeout", "1"]).env("KUBECONFIG", &kubeconfig).env_remove("RUST_LOG");
         for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {

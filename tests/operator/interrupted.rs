@@ -1,5 +1,7 @@
 //! The operator, helm or the API server is killed in the middle of an install. The next operator continues the install.
 
+use std::time::Duration;
+
 use cluster::{Component, Rule};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -10,7 +12,7 @@ use serde_json::json;
 
 use crate::cloud::{StatusAccess, services};
 use crate::operator::Operator;
-use crate::world::{World, run_test};
+use crate::world::{World, run_test, with_timeout};
 
 /// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys; the
 /// Jobs of its post-install hooks fill and use the keys.
@@ -141,6 +143,30 @@ fn stopping_leaves_no_helm_and_no_pending_record() {
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         let _operator = world.operator().start().await;
         assert_eq!(world.until_ready().await.child("rabbitmq").revision, Some(2));
+    });
+}
+
+#[test]
+fn stops_a_pass_that_waits_for_a_frozen_api_server() {
+    run_test("frozen", async |world| {
+        hang_job(world, "rabbitmq-cluster-wait").await;
+        let operator = world.operator().arguments(&["--pass-timeout", "1"]).start().await;
+        world.apply(&services(&["rabbitmq"])).await;
+        until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
+        world.cluster().freeze(Component::Apiserver).await.unwrap();
+        // The end of helm triggers a pass, which waits for the API server.
+        world.helm_runs().last().unwrap().signal(Signal::KILL);
+        let failed = async {
+            while operator.metric("osdpl_reconcile_failures_total", "") == 0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("a pass fails although no request ends", failed).await;
+        assert!(world.operator_log().contains("the API server did not respond in time"), "{}", world.operator_log());
+        world.cluster().thaw(Component::Apiserver).await.unwrap();
+        world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
+        world.until_ready().await;
+        assert!(operator.metrics().contains("osdpl_last_reconcile_age_seconds "), "{}", operator.metrics());
     });
 }
 

@@ -320,7 +320,7 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
-        Error::Object(text) => Error::Object(text),
+        error @ (Error::Object(_) | Error::Timeout(_)) => error,
     }
 }
 
