@@ -260,9 +260,15 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
     ),
     invalid(
         Rule,
+        "{openstackRelease: '2026.1', charts: {repository: 'http://charts.example.org'}}",
+        "spec.charts.repository",
+        "must be the URL of a chart repository that begins with https:// or oci://",
+    ),
+    invalid(
+        Rule,
         "{openstackRelease: '2026.1', charts: {repository: 'https://me:secret@charts.example.org'}}",
         "spec.charts.repository",
-        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user",
+        "must be the URL of a chart repository that begins with https:// or oci:// and holds no user",
     ),
     invalid(
         Rule,

@@ -150,8 +150,8 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule(
         "spec.charts.repository",
-        r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
-        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
+        r#"self.matches('^(https|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
+        "must be the URL of a chart repository that begins with https:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
     ),
     rule(
         "spec.images.mirrors",

@@ -45,7 +45,7 @@ impl ChartRequest {
             return refuse(version, "chart version");
         }
         if let Some(repository) = &self.repository {
-            source::repository(repository)?;
+            source::encrypted_repository(repository)?;
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Lock {
     }
 
     fn check(&self) -> Result<(), (String, String)> {
-        for (name, LockEntry { version, digest: _, repository }) in &self.charts {
+        for (name, LockEntry { version, digest, repository }) in &self.charts {
             if !is_name(name) {
                 return Err(("charts".to_owned(), format!("{name:?} is not a chart name")));
             }
@@ -104,8 +104,9 @@ impl Lock {
                 return Err((format!("charts.{name}.version"), problem));
             }
             if let Some(repository) = repository {
-                source::repository(repository)
-                    .map_err(|error| (format!("charts.{name}.repository"), error.to_string()))?;
+                // With a digest, the store notices charts that someone replaced on the network.
+                let check = if digest.is_some() { source::repository } else { source::encrypted_repository };
+                check(repository).map_err(|error| (format!("charts.{name}.repository"), error.to_string()))?;
             }
         }
         Ok(())

@@ -28,6 +28,12 @@ pub enum InvalidSource {
     /// osdpl does not support the scheme of the address.
     #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
+    /// The address of a repository that the spec, the catalogue or the lock names is not encrypted.
+    #[error(
+        "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci:// \
+         (http:// needs the chart's digest in the lock)"
+    )]
+    Unencrypted(String),
     /// The address contains a user name or password.
     #[error(
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
@@ -61,6 +67,13 @@ impl FromStr for Source {
             Some(_) => repository(text).map(|url| Self::Repository { url }),
         }
     }
+}
+
+/// Checks the address of a repository that the spec, the catalogue or the lock names, and returns it without a trailing
+/// slash.
+pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
+    let url = repository(text)?;
+    if url.starts_with("http://") { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }
 }
 
 /// Checks the address of a repository, and returns it without a trailing slash.

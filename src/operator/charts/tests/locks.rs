@@ -68,6 +68,16 @@ fn rejected_sources_say_why() {
     ] {
         assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);
     }
+    let http = |digest: &str| {
+        let text = format!("charts:\n  demo: {{version: 1.0.0, repository: 'http://charts.example'{digest}}}\n");
+        Lock::parse("lock.yaml", &text).map_err(|error| error.to_string())
+    };
+    let refused = http("").unwrap_err();
+    assert!(
+        refused.contains("charts.demo.repository: charts: \"http://charts.example\" is not encrypted"),
+        "{refused}"
+    );
+    assert!(http(&format!(", digest: 'sha256:{}'", "0".repeat(64))).is_ok(), "a digest protects the chart");
     let error: InvalidSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
     assert!(!format!("{error:?}").contains("word"));
 }
