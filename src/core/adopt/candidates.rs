@@ -36,7 +36,8 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of a field of the spec if the expression `source` consists of only this field; else `None`.
+/// Returns the path of the field of the spec that the expression `source` reads; `None` if the expression is not a
+/// single field, or if the search does not set this field.
 ///
 /// For `features.network.tunnelInterface` it returns the same path; for `spec.region` it returns the path `region`.
 fn field(source: &str) -> Option<Path> {

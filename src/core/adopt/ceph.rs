@@ -156,7 +156,7 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 
 impl CephUses {
     /// Builds the part of the spec that declares the Ceph of the running cloud, and the Secret `name` in `namespace`
-    /// with the keys of its services.
+    /// with the Ceph keys of the cloud's services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
@@ -206,8 +206,8 @@ impl CephUses {
         }
     }
 
-    /// Returns a message for each setting that is missing: the addresses of the monitors, the fsid, or the key of a
-    /// Ceph user.
+    /// Returns a message for each input that is missing: the addresses of the monitors, the fsid, or the key of a Ceph
+    /// user.
     fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();

@@ -13,7 +13,7 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
-    /// The values that the templates would read after an upgrade to the desired release.
+    /// The values that the templates of the installed chart would read if they got the values of the desired release.
     pub after: Values,
     /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
@@ -21,9 +21,9 @@ pub struct Comparison {
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// osdpl merges both the revision's values and the desired values over the defaults of the revision's chart, so that
-/// only differences of the values count. The result names a change of the chart first, and then the paths whose values
-/// differ.
+/// osdpl merges both the revision's values and the desired values over the defaults of the revision's chart. So a
+/// default that differs between two versions of the chart is not a changed value; the result names the change of the
+/// chart instead.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);

@@ -175,7 +175,7 @@ impl<'a> CloudInventory<'a> {
     /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
     /// The result has no credentials of services that are not part of the cloud. If a release uses the credential of
-    /// such a service, its overrides contain the credential.
+    /// such a service, the overrides of the release contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
         // If the cloud uses no Ceph, remove the placeholder, so that the search rejects settings of features that need

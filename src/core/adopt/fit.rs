@@ -208,7 +208,7 @@ impl<'a> Fit<'a> {
 }
 
 /// Returns the score of a spec, which is lower for a better spec: the number of values that need an override, plus the
-/// number of services that the spec enables or disables.
+/// number of services for which the spec sets `enabled`.
 ///
 /// Each of the following adds a penalty: an error, a running release that the spec does not contain, and a desired
 /// release that does not run. Returns `None` if the spec would block a running release.
