@@ -56,7 +56,7 @@ pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation with which a person requests that the operator uninstalls releases without running their hooks,
 /// because a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
-/// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled.
+/// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled or detached.
 pub const FINALIZER: &str = "osdpl.dev/releases";
 /// The annotation on a node that lists the labels which the operator has set for the node's roles, such as
 /// `openstack-compute-node=enabled,openvswitch=enabled`.
@@ -69,7 +69,8 @@ pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
 /// sets the finalizer before it changes anything for the maintenance.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
-/// The label on every Secret, Service and Endpoints object that the operator creates. Its value is [`owner_label`].
+/// The label on the Secrets, ConfigMaps, Services, Endpoints and Rook objects that the operator creates. Its value is
+/// [`owner_label`].
 pub const DEPLOYMENT_LABEL: &str = "osdpl.dev/deployment";
 
 /// The maximum length of a label's value, see

@@ -109,8 +109,8 @@ pub struct NodeMaintenanceStatus {
     /// the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
-    /// All steps of the maintenance, in order. When the operator begins to return the node, it adds the steps of the
-    /// return.
+    /// All steps of the maintenance, in order. When the operator begins to return the node to the cloud, it adds the
+    /// steps for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
     /// The conditions `ReadyToDrain` and `Blocked`.
@@ -122,7 +122,8 @@ pub struct NodeMaintenanceStatus {
 /// The state of a maintenance in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenancePhase {
-    /// The operator has done nothing yet, because the window is not open, or limits do not allow it.
+    /// The operator has done nothing yet, because the window is not open, or the limits do not allow one more node in
+    /// maintenance.
     Waiting,
     /// The operator is disabling the node's compute service.
     Disabling,
@@ -158,7 +159,7 @@ pub struct InstancesStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The time when the operator first found that no instance is on the node or on its way to the node, RFC 3339. The
-    /// step ends after a second query of Nova has confirmed this.
+    /// step `Instances` ends after a second query of Nova has confirmed this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
     /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339.

@@ -28,7 +28,7 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
-    /// How the operator replaces the pods of the data plane after a change of their template.
+    /// How the operator replaces the pods of the data plane after a change of their pod template.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
     /// The limits on the number of nodes that are in maintenance (`NodeMaintenance`) at the same time.

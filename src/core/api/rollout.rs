@@ -10,7 +10,7 @@ use super::choice::Approval;
 const PAUSE: i32 = 30;
 
 /// How the operator replaces the pods of openvswitch, ovn-controller, libvirt and nova-compute after a change of their
-/// template.
+/// pod template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
@@ -81,7 +81,7 @@ pub struct RolloutStatus {
     /// contains this setting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// The number of ready pods that have the template `revision`.
+    /// The number of ready pods that have the newest pod template.
     #[serde(default)]
     pub updated: i32,
     /// The number of nodes that should run a pod of the component.
@@ -109,8 +109,8 @@ pub enum RolloutPhase {
     Pending,
     /// The rollout waits until a person approves it.
     AwaitingApproval,
-    /// The rollout can't continue, for example because helm is changing its release, another component is being rolled
-    /// out, or nodes are `NotReady`.
+    /// The rollout can't continue, for example because helm is changing the component's release, another component is
+    /// being rolled out, or nodes are `NotReady`.
     Waiting,
     /// The operator is recreating the pods of a batch.
     Rolling,

@@ -2,7 +2,7 @@
 //!
 //! All rules are in one table, and not in attributes of the types, so that people can read them together and a test can
 //! check all of them. Regular expressions are in rules, and not in `pattern`, because the API server's message for a
-//! `pattern` only shows the expression.
+//! `pattern` only shows the expression. Only the schemas of features and of `spec.images.digests` use `pattern`.
 //!
 //! The operator makes two checks that rules can't make well:
 //!

@@ -44,7 +44,8 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackDeploymentSpec {
-    /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet after the cloud was deployed.
+    /// The OpenStack release, such as `"2026.1"`, in quotes. osdpl can't upgrade a deployed cloud to another OpenStack
+    /// release yet.
     #[schemars(length(max = 16))]
     pub openstack_release: String,
     /// The names of presets, such as `compute`, `storage` and `ha`. A later preset overrides values of earlier ones.
@@ -85,7 +86,8 @@ pub struct OpenStackDeploymentSpec {
     /// Which container images the pods use: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Whether changes that the spec did not request wait until a person approves them.
+    /// Whether changes that the spec did not request, such as those of a new version of the catalogue, wait until a
+    /// person approves them; `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.
@@ -209,7 +211,7 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 53))]
     pub name: Option<String>,
-    /// While true, the operator neither upgrades nor uninstalls this release.
+    /// While true, the operator does not install, upgrade or uninstall this release.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Set `false` to unmanage the release: it keeps running, but the operator no longer changes or monitors it.

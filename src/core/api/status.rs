@@ -48,7 +48,8 @@ pub struct OpenStackDeploymentStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
-    /// before it first runs helm for the release. It uninstalls any other release only after a person's approval.
+    /// before it first runs helm for the release. It uninstalls a release that is not in this list only after a
+    /// person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
@@ -68,7 +69,8 @@ pub struct OpenStackDeploymentStatus {
 /// The state of the cloud in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// The operator is installing releases for the first time.
+    /// The operator is installing the releases of a new cloud. After the first upgrade of any release, the phase is
+    /// `Updating` instead, even if the operator installs a further release.
     Installing,
     /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.
     Updating,
@@ -243,8 +245,8 @@ pub mod condition {
     /// and Secrets from which the pods mount these settings. The status has this condition only if the spec declares a
     /// Ceph cluster.
     pub const CEPH_READY: &str = "CephReady";
-    /// All pods of the data plane have the newest template. The status has this condition after the first rollout has
-    /// begun.
+    /// All pods of the data plane have the newest pod template. The status has this condition after the first rollout
+    /// has begun.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
@@ -287,7 +289,7 @@ pub mod reason {
     pub const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// osdpl does not own a release, or someone else changed it with helm, so the operator does not touch it.
+    /// osdpl does not own a release, or someone else changed it with helm, so the operator does not change the release.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
@@ -302,7 +304,7 @@ pub mod reason {
     pub const CEPH_ROOK: &str = "RookPending";
     /// The operator is recreating pods of the data plane.
     pub const ROLLING: &str = "RolloutInProgress";
-    /// A pod with a new template does not become ready, so the operator recreates no more pods.
+    /// A pod with the newest pod template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// The condition needs no further reason, for example because there is no problem.
     pub const NONE: &str = "AsExpected";
