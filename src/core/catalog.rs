@@ -105,8 +105,8 @@ pub struct Service {
     pub description: String,
     /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
-    /// The releases of the service, by name. A name is unique across all services. The values are boxed to save memory:
-    /// most services have one release, but a map allocates space for eleven values.
+    /// The releases of the service, by name. A name is unique across all services. The releases are boxed to save
+    /// memory: most services have one release, but a map allocates space for eleven entries.
     pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
@@ -125,13 +125,15 @@ pub struct Release {
     pub namespace: Option<String>,
     /// The condition under which the release is part of the service; `None` if it always is.
     pub when: Option<Expression>,
-    /// The components that must be available before helm installs the release.
+    /// The components that must be available before helm installs the release. The services that provide the components
+    /// become part of the cloud.
     pub needs: Vec<Need>,
     /// The components that the init containers of the release's pods wait for. The operator does not wait for these
-    /// components before it starts helm.
+    /// components before it starts helm. The services that provide the components become part of the cloud.
     pub waits_for: Vec<Need>,
     /// The components that the release needs to work. The operator may install the release before or after these
-    /// components.
+    /// components, because their pods may wait for each other. The services that provide the components become part of
+    /// the cloud, unless the spec disables them.
     pub alongside: Vec<Need>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -153,14 +155,14 @@ pub struct Release {
     /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
     /// not allow changes to a Job.
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
-    /// it created.
+    /// The name of the `ConfigMap` in the release's namespace in which a Job of the release records its results, such
+    /// as the UUIDs of objects that it created. Expressions read the results as `facts.<release>.<key>`.
     pub facts: Option<String>,
-    /// The names of Secrets that `helm uninstall` does not delete. The operator deletes them only with the deletion
-    /// policy `Purge`.
+    /// The names of Secrets that `helm uninstall` does not delete, because the chart creates them in hooks with
+    /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
     pub kept_secrets: Vec<String>,
-    /// An expression for the digest of the settings that running instances depend on. An upgrade that changes the
-    /// digest waits for approval.
+    /// An expression for the digest of the settings that running instances depend on; `None` if there are no such
+    /// settings. An upgrade that changes the digest waits for approval.
     pub instance_digest: Option<Expression>,
     /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
     pub timeout: u32,
@@ -187,12 +189,12 @@ pub struct Endpoint {
     pub port_name: String,
     /// The TCP port of the internal endpoint according to the chart's defaults.
     pub port: u16,
-    /// The path of the URL that the probe requests.
+    /// The path of the URL that the probe requests. The API must respond there without a token.
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and service
-    /// catalogue.
+    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and, as the
+    /// administrator, Keystone's service catalogue.
     pub keystone: bool,
 }
 
@@ -206,7 +208,7 @@ pub struct DaemonSet {
     /// The condition under which the chart creates the `DaemonSet`; `None` if the chart always creates it.
     pub when: Option<Expression>,
     /// The paths whose values must be equal on all nodes, because the chart writes these values to objects that all
-    /// nodes share.
+    /// nodes share (scripts, pod templates).
     pub shared: Vec<Path>,
 }
 
@@ -296,13 +298,13 @@ pub struct Check {
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
-    /// The text of the finding: the problem and the remedy.
+    /// The text of the finding: the problem and the remedy. It may contain expressions (`${…}`).
     pub message: String,
 }
 
 impl Catalog {
-    /// Returns the paths at which the catalogue's value for a release is a single expression that reads the variable
-    /// `ceph`.
+    /// Returns the paths of a release's values that describe Ceph: the catalogue's value there is a single expression
+    /// that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()

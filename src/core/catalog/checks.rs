@@ -41,8 +41,8 @@ struct Reader<'a> {
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. The result does not
-/// contain entries with an error.
+/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. If there are errors, the
+/// result is incomplete.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }

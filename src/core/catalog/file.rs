@@ -156,8 +156,8 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// The maximum number of database connections of all services together, as a sum for the reference documentation.
-    /// Only presets that set the size of a cloud have this field.
+    /// A text for the reference documentation that adds up the database connections of all services. Only presets that
+    /// set the size of a cloud have this field.
     #[serde(default)]
     pub connections: String,
     /// The checks that osdpl runs on a spec that uses the preset.
@@ -175,7 +175,8 @@ pub struct Check {
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
-    /// The text of the finding: the problem and the remedy. It may contain `${…}`, for example to name the wrong item.
+    /// The text of the finding: the problem and the remedy. It may contain expressions (`${…}`), for example to name
+    /// the wrong item.
     pub message: String,
 }
 

@@ -30,7 +30,7 @@ impl Catalog {
     }
 
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
-    /// release.
+    /// release. Such a key is no typo, even if it resembles a key of a chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
         // Bodies store canonical JSON, in which a string before a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));

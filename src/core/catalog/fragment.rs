@@ -23,10 +23,11 @@ pub struct Fragment {
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
-    /// The values of single releases, by the release's name. The values are boxed to save memory: most fragments have
-    /// one release, but a map allocates space for eleven values.
+    /// The values of single releases, by the release's name. The bodies are boxed to save memory: most fragments have
+    /// one release, but a map allocates space for eleven entries.
     pub named: BTreeMap<String, Box<Body>>,
-    /// The values for every release whose chart has their keys.
+    /// The values for every release; `None` if the fragment only sets values of single releases. A release gets the
+    /// keys that its chart has.
     pub every: Option<ValuesForEvery>,
 }
 

@@ -22,11 +22,11 @@ use osdpl_values::expr::{Expression, Template};
 impl Catalog {
     /// Loads a catalogue from the texts of its files.
     ///
-    /// # Errors
-    /// All errors of all files.
-    ///
     /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). If all files are built in, the checks
     /// that compare files are skipped.
+    ///
+    /// # Errors
+    /// All errors of all files.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();

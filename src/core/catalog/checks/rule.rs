@@ -16,8 +16,8 @@ pub(super) const FILE: &str = "values/rules.yaml";
 pub struct Rule {
     /// The releases whose values the rule compares. The rule applies only if all these releases are part of the cloud.
     pub releases: Vec<String>,
-    /// The condition under which osdpl reports the message. If it reads a value that no layer sets, osdpl reports
-    /// nothing.
+    /// The condition under which osdpl reports the message. The condition can read the final values of the releases as
+    /// `values.<release>`. If it reads a value that no layer sets, osdpl reports nothing.
     pub when: Expression,
     /// The severity of the message. If it is an error, osdpl refuses the resource.
     pub level: Level,

@@ -18,7 +18,7 @@ pub struct SharedClaim {
     /// The path of a boolean in the release's values. If it is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
     /// The condition under which several nodes mount the claim; `None` if several nodes always mount it. The condition
-    /// reads the same variables as the condition of a [`super::Rule`].
+    /// can read the final values of the release as `values.<release>`.
     pub when: Option<Expression>,
 }
 

@@ -9,8 +9,8 @@ use osdpl_values::expr;
 /// The keywords that a feature's schema may contain. Keywords that begin with `x-` (extensions of Kubernetes and of
 /// osdpl) are allowed, too.
 ///
-/// `title`, `description`, `example` and `externalDocs` only describe. A nested `default` has no effect, because a
-/// feature has a default of its own.
+/// `title`, `description`, `example` and `externalDocs` only document the schema. A nested `default` has no effect,
+/// because a feature has a default of its own.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",
