@@ -86,8 +86,8 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
 /// Returns the commands that delete a `StatefulSet` and its claims without a volume, so that helm and Kubernetes create
 /// these objects again with another StorageClass.
 ///
-/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. If a pod's
-/// claims have volumes, the commands do not delete the pod.
+/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. If all
+/// claims of a pod have volumes, the commands keep the pod running.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own

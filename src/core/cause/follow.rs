@@ -49,8 +49,8 @@ impl<'a> Input<'a> {
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Returns the path from a Job to its root cause; `None` if the Job has no pod that is not ready and Kubernetes can
-    /// create its pod.
+    /// Returns the path from a Job to its root cause; `None` if all pods of the Job are ready or have succeeded, and
+    /// Kubernetes can create its pods.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
@@ -127,8 +127,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object that a pod's dependency waits for; `None` if the dependency is met, or if osdpl does not know
-    /// the object.
+    /// Returns the object that a pod waits for because of one of its dependencies; `None` if the dependency is met, or
+    /// if osdpl does not know the object.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,

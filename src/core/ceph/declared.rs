@@ -22,8 +22,8 @@ pub struct DeclaredCeph {
     /// A problem of the Ceph cluster that blocks no release, because the settings are valid: for example, a
     /// `CephCluster` in `HEALTH_ERR`.
     pub warning: Option<NotReady>,
-    /// The words in the Secret that may be keys, including malformed keys and keys under the wrong name. osdpl redacts
-    /// these words in all its output.
+    /// The words that are or may be keys. With a Secret that a person wrote, these include malformed keys and keys
+    /// under the wrong name. osdpl redacts the words in all its output.
     pub secrets: Vec<Secret>,
 }
 

@@ -166,15 +166,15 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their key, without data.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their key, without data, for callers that
+    /// need only its kind and name.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 
-/// The key in the Secret that describes the Ceph cluster under which a person stores the cephx key of
-/// `client.bootstrap-rgw`.
+/// The key under which the Secret that describes the Ceph cluster contains the cephx key of `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
 /// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
 /// `secrets.keyrings.rgw`.

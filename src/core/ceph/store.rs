@@ -44,13 +44,13 @@ impl ObjectStore {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the public URL of the gateways from the spec. If `None`, osdpl takes the address from the Secret that
-    /// describes Ceph, or from Rook.
+    /// Returns the public URL that the spec sets for the gateways. If `None`, osdpl takes the address from the Secret
+    /// that describes Ceph, or from Rook.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the URL of Keystone for the gateways from the spec. If `None`, osdpl uses the URL of the cloud's
+    /// Returns the URL of Keystone that the spec sets for the gateways. If `None`, osdpl uses the URL of the cloud's
     /// Keystone.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
@@ -64,7 +64,8 @@ impl ObjectStore {
 
     /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// Rook reads this Secret. It also contains a setting for gateways that a person runs outside of the cluster.
+    /// Rook reads this Secret. It also contains `rgw_keystone_accepted_roles`, a setting for gateways that a person
+    /// runs outside of the cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
