@@ -183,7 +183,7 @@ pub struct ChartInfo {
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// empty if unknown.
     pub fingerprint: String,
-    /// The chart's default images (`images.tags`), by the key in its values.
+    /// The chart's default images, by their keys below `images.tags` in the chart's values.
     pub images: BTreeMap<String, String>,
     /// The chart's default of each switch `manifests.job_*`: `true` if the chart renders the Job.
     pub jobs: BTreeMap<String, bool>,
@@ -231,8 +231,8 @@ pub struct DesiredRelease {
     pub catalog: String,
     /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
     pub images: String,
-    /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names none. An
-    /// upgrade that changes the digest waits for approval.
+    /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
+    /// settings. An upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
     /// The split of the release's `DaemonSets` by values for some nodes; `None` if the chart can't split `DaemonSets`.
     /// An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
@@ -248,8 +248,8 @@ pub struct DesiredRelease {
     pub tests: BTreeMap<Component, String>,
     /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
-    /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change their
-    /// templates.
+    /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change the pod
+    /// template of a Job.
     pub plain_jobs: Vec<String>,
     /// The time limit that helm gets for each hook (`--timeout`), in seconds.
     pub timeout: u32,

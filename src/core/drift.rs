@@ -16,8 +16,8 @@
 //! * osdpl tolerates changes by writers that are part of the cluster, and changes of a few fields that people set on
 //!   purpose (`values/drift.yaml`, [`ToleratedChanges`]).
 //! * A write is drift if it happened after helm's last write to the object and after the start of the newest helm
-//!   operation, or in the same second. An older write is no drift: the newest helm operation reverted its changes of
-//!   fields that helm sets, and accepted its other changes.
+//!   operation, or in the same second as the later of the two. An older write is no drift: the newest helm operation
+//!   has reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
 //! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
 //!   scale`), the write has no time in `managedFields`. In both cases a field that the manifest sets has no owner any
 //!   more, and osdpl reports drift.

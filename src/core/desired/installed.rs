@@ -24,8 +24,9 @@ pub struct RejectedMoves {
 
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// osdpl tries these sources in this order: its label on the record; the chart, if only one release in the catalogue
-/// has this chart; the catalogue name in `names`; the helm release's own name.
+/// osdpl tries these sources in this order: the label of osdpl on the record; the chart, if only one release in the
+/// catalogue has this chart; `names`, which has the catalogue name of each release by the namespace and name that the
+/// spec gives to it; the helm release's own name.
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,

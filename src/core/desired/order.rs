@@ -8,8 +8,8 @@ use osdpl_values::{self as values, Values};
 
 /// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
-/// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs is the best estimate of how long
-/// a release takes, unless osdpl renders the chart.
+/// Nearly all Jobs are hooks, which helm runs one after another. So without rendering the chart, the number of Jobs is
+/// the best estimate of how long a release takes.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);

@@ -26,9 +26,9 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers, low to high, of each release that misses no layer.
+    /// The layers, low to high, of each release whose layers are all available.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release that misses a layer.
+    /// The available layers, low to high, of each release of which some layers are not available.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.

@@ -87,7 +87,7 @@ pub fn is_about_unknown_keys(finding: &Finding) -> bool {
 const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
 
 /// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
-/// added to the catalogue; `None` for a layer that osdpl made.
+/// added to the catalogue; `None` for a layer that no user wrote.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
