@@ -207,7 +207,7 @@ pub struct Desired {
     pub findings: Vec<Finding>,
 }
 
-/// A desired release: its inputs for helm, and the properties of its objects that the operator must know.
+/// A desired release: its inputs for helm, and the properties of its objects that the operator needs.
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// The namespace and name of the helm release.

@@ -18,8 +18,8 @@ pub struct Facts<'a> {
     ///
     /// A node with `false` counts as lost: it is not ready, and its grace period is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The names of the nodes that are not ready and whose grace period is not over. A node may recover in this period,
-    /// so pods of `DaemonSets` on these nodes count as ready.
+    /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
+    /// pods of `DaemonSets` on these nodes count as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,

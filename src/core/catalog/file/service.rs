@@ -40,7 +40,7 @@ pub enum Group {
     Openstack,
 }
 
-/// A helm release of a service: its chart, its values, and what the operator must know about them.
+/// A helm release of a service: its chart, its values, and the properties of its objects that the operator needs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Release {
