@@ -131,9 +131,9 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         return (ComponentHealth::Progressing, String::new());
     }
     let reason = if updated < desired {
-        format!("{updated} of {desired} pods are of the newest template")
+        format!("{updated} of {desired} pods have the newest pod template")
     } else {
-        format!("{outdated} pods of an older template still exist")
+        format!("{outdated} pods with an older pod template still exist")
     };
     (ComponentHealth::Progressing, reason)
 }

@@ -38,7 +38,7 @@ pub fn preview_restarts(
         });
         let each: Vec<String> = each.collect();
         let approval = if is_automatic(settings) { "" } else { " after approval" };
-        let message = format!("restarts{approval} the pods whose template changes: {}", each.join("; "));
+        let message = format!("restarts{approval} the pods whose pod template changes: {}", each.join("; "));
         (!each.is_empty()).then(|| (name.clone(), message))
     };
     named.filter_map(of).collect()

@@ -27,7 +27,7 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     assert_eq!((status.phase, status.updated, status.total), (RolloutPhase::AwaitingApproval, 0, 5));
     assert_eq!(
         status.message,
-        "its template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
+        "its pod template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
     );
     cloud.approve();
     assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
@@ -290,6 +290,6 @@ fn previews_restarts_of_upgrades() {
     assert_eq!(preview(&cloud), []);
     let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);
     cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
-    let status = "restarts after approval the pods whose template changes: nova/compute on 3 nodes, 1 at a time";
+    let status = "restarts after approval the pods whose pod template changes: nova/compute on 3 nodes, 1 at a time";
     assert_eq!(preview(&cloud), [("nova".to_owned(), status.to_owned())]);
 }
