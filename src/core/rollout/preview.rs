@@ -9,9 +9,9 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each release that osdpl upgrades or wants to upgrade, which pods may restart.
+/// Returns, for each release that osdpl upgrades now or after a wait, which pods may restart.
 ///
-/// Whether a pod really restarts is known only after helm has rendered the templates.
+/// Whether a pod really restarts is known only after helm has rendered the chart.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

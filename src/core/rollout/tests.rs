@@ -61,7 +61,7 @@ fn approval_of_a_change_covers_its_rollout() {
     cloud.approve();
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
-    // helm finished, but the watch has not reported the changed template yet.
+    // helm finished, but the watch has not reported the changed pod template yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
     assert!(
@@ -244,7 +244,7 @@ fn waits_until_both_watches_agree() {
     assert_eq!((next.evict.len(), next.is_incomplete, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
-    assert_eq!(cloud.pass().evict, [], "osdpl evicts nothing until the watch reports the newest template revision");
+    assert_eq!(cloud.pass().evict, [], "osdpl evicts nothing until the watch reports the newest revision of the pod template");
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
 }
