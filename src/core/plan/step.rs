@@ -96,7 +96,7 @@ pub enum Reason {
     Abandoned(Status),
     /// The spec sets `managed: false` for the release.
     Unmanaged,
-    /// The newest revision equals the desired state, although osdpl did not make it with these inputs.
+    /// The newest revision, which someone else made, equals the desired state.
     Matches,
     /// A person requested the adoption of the release.
     AdoptRequested,
