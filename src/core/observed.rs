@@ -180,7 +180,8 @@ pub enum Liveness {
     Dead,
     /// Another operator process ran helm, and it is still running.
     Alive,
-    /// osdpl can't determine whether the operator process still runs, for example because it runs on another machine.
+    /// osdpl can't determine whether the operator process still runs, for example because that process was started on
+    /// another machine.
     Unknown,
 }
 

@@ -79,7 +79,7 @@ pub struct Eviction {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The pod's uid. The eviction names it, because another pod may reuse the name.
+    /// The pod's uid, so that osdpl does not evict another pod with the same name.
     pub uid: String,
     /// The node that the pod runs on.
     pub node: String,

@@ -64,7 +64,7 @@ pub struct Report<'a> {
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
+    /// The older OpenStackDeployment of the cluster, if there is one. osdpl manages only the oldest one.
     pub older_resource: Option<String>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
     /// resource is not being deleted.

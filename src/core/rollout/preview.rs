@@ -1,4 +1,4 @@
-//! Describes, for each upgrade in a plan, which pods it may restart.
+//! Describes, for each upgrade in a plan, which pods the upgrade may restart.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// The state of a component's rollout: the step that it takes, or the reason why it waits.
+/// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// The operator does not know the component's pods or the newest pod template yet.

@@ -244,7 +244,11 @@ fn waits_until_both_watches_agree() {
     assert_eq!((next.evict.len(), next.is_incomplete, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
-    assert_eq!(cloud.pass().evict, [], "osdpl evicts nothing until the watch reports the newest revision of the pod template");
+    assert_eq!(
+        cloud.pass().evict,
+        [],
+        "osdpl evicts nothing until the watch reports the newest revision of the pod template"
+    );
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
 }
