@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// The path of a built-in file, and its text and JSON, compressed as in [`Text::BuiltIn`].
+/// The path of a built-in file, with the two fields of [`Text::BuiltIn`]: the text and the JSON of the file,
+/// compressed.
 type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The files of the built-in catalogue.

@@ -1,9 +1,9 @@
 //! Assesses the health of workloads, Jobs, pods and nodes.
 //!
-//! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready, and
-//! dependents may then start; upstream's init containers require the same. A workload is *healthy* if its rollout is
-//! complete, as in kstatus: its controller observed the newest generation, and all pods are ready and of the newest
-//! template.
+//! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready. Its
+//! dependents may then start, because upstream's init containers also wait for only one ready pod. A workload is
+//! *healthy* if its rollout is complete, as in kstatus: its controller observed the newest generation, and all pods are
+//! ready and have the newest pod template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
@@ -34,7 +34,7 @@ use crate::observed::{ObservedJob, Workload};
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether the workload is available, so that its dependents may start: at least one of its pods is ready. Upstream's
-/// init containers require the same.
+/// init containers also wait for only one ready pod.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
@@ -42,7 +42,7 @@ pub fn is_available(workload: &Workload) -> bool {
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
 /// The result is true only after the `DaemonSet`'s controller has observed the newest generation; until then, the
-/// status reports 0 nodes.
+/// status of the `DaemonSet` reports 0 nodes, whatever it selects.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
@@ -131,14 +131,15 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         return (ComponentHealth::Progressing, String::new());
     }
     let reason = if updated < desired {
-        format!("{updated} of {desired} pods are of the newest template")
+        format!("{updated} of {desired} pods have the newest pod template")
     } else {
-        format!("{outdated} pods of an older template still exist")
+        format!("{outdated} pods with an older pod template still exist")
     };
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether only `NotReady` nodes lack pods of a `DaemonSet`. The function compares the numbers of pods and nodes.
+/// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated: at most one pod for each
+/// such node.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);

@@ -1,10 +1,10 @@
 //! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
 //! values.
 //!
-//! Pure module (no I/O). The operator owns a label of a node only if it set the label. It keeps a value that another
-//! writer set, and warns about this label. When a role leaves the spec, the operator removes only its own labels. An
-//! annotation on the node lists the operator's labels. The operator applies its labels with a separate field manager,
-//! so the API server records who owns each label.
+//! Pure module (no I/O). The operator owns a label of a node only if it set the label. If another writer set a label to
+//! another value, the operator keeps that value and warns about the label. When a role leaves the spec, the operator
+//! removes only its own labels. An annotation on the node lists the operator's labels. The operator applies its labels
+//! with a separate field manager, so the API server records who owns each label.
 
 mod overrides;
 mod roles;

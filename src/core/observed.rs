@@ -39,7 +39,7 @@ pub struct Observed {
     /// The state of each release according to helm's records. A release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
     /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
-    /// after approval, because anyone who may write Secrets in a release's namespace can forge its record.
+    /// after approval, because anyone who may write Secrets in a namespace can forge the records of the releases there.
     pub owned: BTreeSet<ReleaseKey>,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -97,7 +97,8 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of the split of the release's `DaemonSets` by values for some nodes, from the newest record's label.
+    /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from the newest record's
+    /// label.
     pub split: Option<String>,
     /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
@@ -179,7 +180,8 @@ pub enum Liveness {
     Dead,
     /// Another operator process ran helm, and it is still running.
     Alive,
-    /// osdpl can't determine whether the operator process still runs, for example because it runs on another machine.
+    /// osdpl can't determine whether the operator process still runs, for example because that process was started on
+    /// another machine.
     Unknown,
 }
 
@@ -194,7 +196,8 @@ pub struct RecordBody {
     pub description: String,
     /// The hook that helm runs now, or that made the operation fail.
     pub hook: Option<ObservedHook>,
-    /// The workloads in the manifest, as (kind, namespace, name). The release is ready once they are available.
+    /// The workloads in the manifest, as (kind, namespace, name). osdpl checks the health of these workloads before the
+    /// release counts as ready.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
@@ -249,18 +252,20 @@ pub struct Workload {
     pub desired: i32,
     /// The number of the workload's ready pods.
     pub ready: i32,
-    /// The number of pods made from the newest template. With the update strategy `OnDelete`, it equals `desired`.
+    /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, `updated` equals
+    /// `desired` even if pods are outdated.
     pub updated: i32,
     /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods that run an older template. The number `ready` may include them.
+    /// The number of a Deployment's pods that have an older pod template. The number `ready` may include them.
     pub outdated_pods: i32,
-    /// Whether pods that are missing now existed before: the newest template was rolled out completely, or a pod that
-    /// is not ready now was ready before. If false, the missing pods may still be starting for the first time.
+    /// Whether pods that are missing now existed before: the newest pod template was rolled out completely, or a pod
+    /// that is not ready now was ready before. If false, the missing pods may still be starting for the first time.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
     pub node_selector: String,
-    /// The number of nodes that have a pod of this `DaemonSet` but should not, such as nodes that became `NotReady`.
+    /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts nodes that became
+    /// `NotReady`, because of their taint.
     pub misscheduled: i32,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,

@@ -1,4 +1,4 @@
-//! Makes placeholders for facts that only a cluster has, for commands that evaluate a resource offline.
+//! Creates placeholders for facts that only a cluster has, for commands that evaluate a resource offline.
 
 use crate::catalog::Catalog;
 use crate::ceph;

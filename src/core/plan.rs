@@ -92,7 +92,7 @@ impl Plan {
     }
 }
 
-/// Decides the next step of every release that is desired or that osdpl made.
+/// Decides the next step of every release that is desired, or that osdpl manages although it is no longer desired.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
     let mut plan = Plan { hash: hash(desired, observed), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
@@ -211,8 +211,9 @@ impl Context<'_> {
     ///
     /// The function checks the desired needs of `other`. If the newest revision of `other` does not have the desired
     /// inputs, the function also checks every need that the catalogue lists for `other`, because that revision may
-    /// still have it. It ignores a need that an external service will provide: osdpl publishes that service only after
-    /// it has uninstalled `name`, so the uninstall and the upgrade of `other` would wait for each other.
+    /// still have these needs. The function ignores a need that an external service will provide: osdpl publishes that
+    /// service only after it has uninstalled `name`, so the uninstall and the upgrade of `other` would wait for each
+    /// other.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

@@ -1,10 +1,10 @@
 //! Reads and changes helm's release records. helm stores each revision of a release as a record in a Secret.
 //!
-//! osdpl reads a record in two parts, because one of them is expensive. A watch reports the *metadata* of all records
-//! (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels tell
-//! whether osdpl made the revision, and with what inputs: [`RecordMeta`]. The operator fetches the *payload* (up to a
-//! megabyte) only of the newest record of a release, when the record is new or has changed. The payload contains the
-//! hooks and objects of the release: [`Record`], [`Objects`].
+//! osdpl reads a record in two parts, because one part is expensive to read. A watch reports the *metadata* of all
+//! records (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels
+//! tell whether osdpl made the revision, and with what inputs: [`RecordMeta`]. The operator fetches the *payload* (up
+//! to a megabyte) only of the newest record of a release, when the record is new or has changed. The payload contains
+//! the hooks and objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the Rust types of the payload

@@ -8,8 +8,8 @@
 //! ```text
 //! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted
 //! pause             the time to wait between two batches; it starts when the last new pod became ready
-//! stopped           a new pod is unhealthy: the rollout waits until the pod is ready or the template changes
-//! approved          the status names the template revision that a person or the spec approved
+//! stopped           a new pod is unhealthy: the rollout waits until the pod is ready or the pod template changes
+//! approved          the status names the revision of the pod template that a person or the spec approved
 //! ```
 //!
 //! osdpl rolls out one component at a time, in the order of `values/nodes.yaml`.
@@ -37,7 +37,7 @@ pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
 /// How long osdpl keeps a person's approval after helm created the newest record. In this time the watch on
-/// `DaemonSets` must report the changed template, to which the approval then applies.
+/// `DaemonSets` must report the changed pod template, to which the approval then applies.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes that the status of a rollout lists.
@@ -79,7 +79,7 @@ pub struct Eviction {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The pod's uid. The eviction names it, because another pod may reuse the name.
+    /// The pod's uid, so that osdpl does not evict another pod with the same name.
     pub uid: String,
     /// The node that the pod runs on.
     pub node: String,
@@ -98,8 +98,8 @@ pub struct NextRollouts {
     pub watch: BTreeSet<DaemonSetGroup>,
     /// When the operator must start the next pass, if the next decision depends only on time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether the operator does not know all pods yet. Then it must keep the approval annotation, because the approval
-    /// may apply to a rollout of unknown pods.
+    /// Whether the operator must still read some of the pods. If so, the operator must keep the approval annotation,
+    /// because the approval may apply to a rollout of these pods.
     pub is_incomplete: bool,
 }
 
@@ -129,10 +129,10 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     next
 }
 
-/// Returns the approved rollouts of releases whose templates are about to change.
+/// Returns the rollouts that are approved but can't start yet, because helm has not changed the pod templates yet.
 ///
-/// The template revision is known only after helm has changed the release. Until then, the status stores the digest of
-/// the approved inputs.
+/// osdpl knows the new revision of a pod template only after helm has upgraded the release. Until then, the status
+/// stores the digest of the approved inputs instead.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -158,7 +158,7 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
 }
 
 /// Whether a stored approval has expired: helm finished so long ago that the watch on `DaemonSets` would have reported
-/// a changed template by now.
+/// a changed pod template by now.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);

@@ -61,16 +61,17 @@ pub struct Report<'a> {
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
-    /// The releases that belong to the cloud; `None` if the pass did not decide it, so that the status keeps them.
+    /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
+    /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
+    /// The older OpenStackDeployment of the cluster, if there is one. osdpl manages only the oldest one.
     pub older_resource: Option<String>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
     /// resource is not being deleted.
     pub deleting: Option<String>,
 }
 
-/// Empty maps. [`Report::new`] refers to them in the fields for which its caller gives no values.
+/// Empty maps, to which [`Report::new`] sets the fields that its caller does not give.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Puts each key that contains a dot in quotes. `field` has no quotes, so the function looks for its keys in `object`.
+/// Returns `field` with quotes around each key that contains a dot. Without quotes, only the keys of `object` show
+/// where a key of `field` ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

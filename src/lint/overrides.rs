@@ -18,7 +18,7 @@ use osdpl_values::{Layer, Origin};
 use crate::cloud::Cloud;
 use warnings::Warnings;
 
-/// The kinds of warnings with their descriptions.
+/// The kinds of warnings, each with the rule that an override without this warning follows.
 pub(crate) const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),

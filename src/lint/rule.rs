@@ -30,7 +30,7 @@ use crate::cloud::Cloud;
 use crate::overrides;
 use osdpl_core::finding::Finding;
 
-/// Returns the findings of all rules about a cloud. [`osdpl_core::desired::resolve`] returns other findings.
+/// Returns the findings of all rules about a cloud, in addition to the findings of [`osdpl_core::desired::resolve`].
 ///
 /// The function checks the expiry of certificates only if `now` is given.
 pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {

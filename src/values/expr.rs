@@ -4,8 +4,9 @@
 //! is a string. Write `$${` for a literal `${`.
 //!
 //! Pure module (no I/O). Only files of the catalogue and its additions may contain expressions. The values of a spec
-//! may not contain expressions, because scripts in these values contain `${…}`. osdpl compiles expressions when it
-//! loads the catalogue, so that an invalid expression fails then and not during a reconcile pass.
+//! may not contain expressions, because scripts in these values contain `${…}`. When osdpl loads the catalogue, it
+//! compiles the expressions of all files that a user provided, so that an invalid expression fails then and not during
+//! a reconcile pass. It compiles expressions of built-in files, which tests verify, only when it needs them.
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
 mod error;

@@ -87,8 +87,8 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 
 /// Returns the paths whose final values osdpl must not show.
 ///
-/// osdpl may show a value from a Secret that the spec names, if a later layer overrides it with plain text. A path that
-/// the catalogue marks as secret stays secret, whichever layer sets it.
+/// If a Secret that the spec names sets a value, and a later layer overrides the value in plain text, osdpl may show
+/// the final value. A path that the catalogue marks as secret stays secret, whichever layer sets it.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);

@@ -17,7 +17,7 @@ use osdpl_values::Values;
 /// `endpoints.cluster_domain_suffix`.
 const SUFFIX: &str = "cluster.local";
 
-/// An OpenStack API that the operator probes, and what it expects of the response.
+/// An OpenStack API that the operator probes, and the properties of a good response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The value of the label `application` of the component that serves the API.
@@ -35,8 +35,8 @@ pub struct Target {
     /// Whether Keystone's service catalogue must contain the API: true as soon as helm has deployed the release,
     /// because the Jobs that register the API have then completed.
     pub registered: bool,
-    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, or if helm has
-    /// not deployed Keystone's release yet.
+    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, if helm has
+    /// not deployed Keystone's release yet, or if the values contain no password.
     pub login: Option<Login>,
     /// The generation and the number of ready pods of each workload of the API. If one of these numbers changes, osdpl
     /// probes the API again.

@@ -10,7 +10,7 @@ use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
 /// Upstream's label with the name of the release. osdpl needs this label to find the release of a hook, because helm
-/// adds its annotation to no hook.
+/// annotates only objects that are not hooks.
 pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.

@@ -19,7 +19,7 @@ pub use wire::{Spec, Status};
 
 use crate::observed::Issue;
 
-/// The pod label with the hash of the pod's template. The name of the pod's `ReplicaSet` ends with this hash.
+/// The pod label with the hash of the pod template. The name of the pod's `ReplicaSet` ends with this hash.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A pod that is not ready, with the information that explains why.
@@ -37,15 +37,15 @@ pub struct UnreadyPod {
     pub was_ready: bool,
     /// The name of the pod's node; `None` until the scheduler has chosen a node.
     pub node: Option<String>,
-    /// The objects that the pod needs to start, according to its template. Pods with equal requirements share one copy
-    /// in memory.
+    /// The objects that the pod needs to start, according to its spec. Pods with equal requirements share one copy in
+    /// memory.
     pub requirements: Arc<Requirements>,
     /// The names of the volume claims that the pod mounts; empty once the pod has a node. An unbound claim may be the
     /// reason why the scheduler has not chosen a node.
     pub claims: Vec<String>,
 }
 
-/// The objects that a pod needs to start, according to its template.
+/// The objects that a pod needs to start, according to its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
     /// The objects that the pod's running init container waits for. The pod's status does not show which of these

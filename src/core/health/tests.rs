@@ -53,8 +53,8 @@ fn assesses_each_state_of_a_workload() {
         (with(|w| w.generation = 5), Progressing, "3/3", "its controller has not observed generation 5 yet"),
         (with(|w| (w.ready, w.was_available) = (1, false)), Progressing, "1/3", ""),
         (with(|w| w.ready = 1), Unhealthy, "1/3", "some of its pods are no longer ready"),
-        (with(|w| w.updated = 2), Progressing, "3/3", "2 of 3 pods are of the newest template"),
-        (with(|w| w.outdated_pods = 2), Progressing, "3/3", "2 pods of an older template still exist"),
+        (with(|w| w.updated = 2), Progressing, "3/3", "2 of 3 pods have the newest pod template"),
+        (with(|w| w.outdated_pods = 2), Progressing, "3/3", "2 pods with an older pod template still exist"),
         (
             with(|w| (w.ready, w.was_available, w.trouble) = (0, false, Some(trouble(false)))),
             Progressing,

@@ -11,7 +11,7 @@ use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
 /// The reason that Kubernetes gives in a Deployment's condition `Progressing` after a complete rollout of the newest
-/// template. The reason stays if pods fail later (`deploymentutil.NewRSAvailableReason`).
+/// pod template. The reason stays if pods fail later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
 /// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
@@ -143,8 +143,8 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
         WorkloadKind::Deployment => status.updated_replicas,
         WorkloadKind::DaemonSet => status.updated_number_scheduled,
         WorkloadKind::StatefulSet => {
-            // Kubernetes keeps the older template on purpose for pods whose number is below the partition. These pods
-            // do not count as outdated.
+            // Kubernetes keeps the older pod template on purpose for pods whose ordinal is below the partition. These
+            // pods do not count as outdated.
             let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }
@@ -155,7 +155,7 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // Kubernetes counts the pods of the newest template with every strategy, including `OnDelete` (Kubernetes:
+    // Kubernetes counts the pods of the newest pod template with every strategy, including `OnDelete` (Kubernetes:
     // `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })

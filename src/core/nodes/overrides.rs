@@ -71,8 +71,8 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
 
 /// Returns the warnings about nodes that both entries select, but that do not get the values of both.
 ///
-/// With a chart of the form `conf`, the node gets the values of only one entry. With a chart of the form `root`, the
-/// node runs no pod of the `DaemonSet` at all.
+/// The effect depends on the form in which the chart takes values for some nodes ([`Form`]). With the form `conf`, the
+/// node gets the values of only one entry. With the form `root`, the node runs no pod of the `DaemonSet` at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {

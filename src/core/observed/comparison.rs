@@ -1,4 +1,4 @@
-//! Results of comparing revisions that osdpl did not make with the desired state.
+//! Results of comparisons between the desired state and revisions that someone else made.
 
 use std::fmt;
 

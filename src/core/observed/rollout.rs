@@ -12,7 +12,7 @@ use crate::catalog::Component;
 pub struct OnDelete {
     /// The uid of the `DaemonSet`, which identifies its pods and revisions.
     pub uid: String,
-    /// The number of nodes without a pod of the `DaemonSet`'s newest template.
+    /// The number of nodes without a pod that has the `DaemonSet`'s newest pod template.
     pub stale: i32,
 }
 
@@ -31,7 +31,7 @@ pub struct DaemonSetGroup {
 pub struct RolloutPods {
     /// The pods of all `DaemonSets` of the group.
     pub pods: Vec<DaemonPod>,
-    /// The revision of each `DaemonSet`'s newest template, by the uid of the `DaemonSet`.
+    /// The revision of each `DaemonSet`'s newest pod template, by the uid of the `DaemonSet`.
     pub revisions: BTreeMap<String, String>,
 }
 
@@ -46,7 +46,7 @@ pub struct DaemonPod {
     pub set: String,
     /// The pod's node; empty until the pod is scheduled.
     pub node: String,
-    /// The revision of the template that the pod was made from (label `controller-revision-hash`).
+    /// The revision of the pod template that Kubernetes created the pod from (label `controller-revision-hash`).
     pub revision: String,
     /// Whether the pod is ready, starting, unhealthy or terminating.
     pub state: PodState,

@@ -37,7 +37,7 @@ pub enum ClaimPhase {
 pub struct Class {
     /// The name of the `StorageClass`.
     pub name: String,
-    /// The provisioner that makes the volumes of the class.
+    /// The provisioner that creates the volumes of the class.
     pub provisioner: String,
     /// Whether claims that name no class get this class.
     pub is_default: bool,

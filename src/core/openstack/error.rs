@@ -43,7 +43,7 @@ pub enum Error {
         /// The error message in the response body, if it has one.
         message: Option<String>,
     },
-    /// The response body is not what the request expects.
+    /// The response body does not have the form that the request expects.
     #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
     InvalidResponse {
         /// The request: `GET http://…`.

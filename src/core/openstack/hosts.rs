@@ -118,7 +118,7 @@ impl Hosts {
     }
 }
 
-/// The last run of Nova's host discovery, the Job that maps new hosts to a cell.
+/// A run of Nova's host discovery, the Job that maps new hosts to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.

@@ -15,8 +15,8 @@ impl Context<'_> {
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision equals the desired state although osdpl did not make it with these inputs. If so,
-    /// osdpl only labels the record of the revision.
+    /// Whether the newest revision, which someone else made, equals the desired state. If so, osdpl need not run helm:
+    /// it only labels the record of the revision.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }

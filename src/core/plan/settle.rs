@@ -60,7 +60,7 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// Such a workload makes the release wait only if the release must provide its component.
+/// Such a workload makes the release wait only if the catalogue lists the workload's component for the release.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }

@@ -6,10 +6,10 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// The age at which osdpl considers a pending record abandoned if it does not know whether helm still runs.
+/// The age from which on osdpl considers a pending record abandoned, if osdpl can't determine whether the record's helm
+/// process still runs.
 ///
-/// helm's record does not say whether its process still runs. In upstream's charts, no operation takes longer than this
-/// without a new record.
+/// With upstream's charts, no helm operation takes longer than this.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.

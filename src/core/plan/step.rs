@@ -32,7 +32,7 @@ pub enum Step {
     /// The release has the desired inputs and is not ready yet. Contains one line for each reason, such as a workload
     /// or Job that is not ready.
     Settling(Vec<String>),
-    /// The release has the desired inputs and is ready, or osdpl has nothing to do with it.
+    /// The release has the desired inputs and is ready, or osdpl does not manage the release.
     Ready,
 }
 
@@ -96,7 +96,7 @@ pub enum Reason {
     Abandoned(Status),
     /// The spec sets `managed: false` for the release.
     Unmanaged,
-    /// The newest revision equals the desired state, although osdpl did not make it with these inputs.
+    /// The newest revision, which someone else made, equals the desired state.
     Matches,
     /// A person requested the adoption of the release.
     AdoptRequested,
@@ -128,7 +128,8 @@ pub enum Wait {
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
-    /// The record is locked by a helm process that someone else started, or by another operator process that runs.
+    /// The record is locked by a helm process that someone else started, or by another operator process that still
+    /// runs.
     Locked {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. No watch reports that this
         /// time has come.

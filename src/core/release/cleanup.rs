@@ -3,8 +3,8 @@
 //! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
 //! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records:
 //! objects of a failed revision that neither the newest revision nor the last deployed revision before the newest has.
-//! It does not look at failures before that deployed revision, because it cleaned up after them when helm deployed that
-//! revision.
+//! osdpl does not look at failures before that deployed revision, because it cleaned up after these failures when helm
+//! deployed that revision.
 //!
 //! osdpl lets helm keep three records, so the third attempt makes helm drop the record of the first failure. Therefore
 //! the cleanup runs after a successful operation and also before every upgrade. A label on the failed revision's record

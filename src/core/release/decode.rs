@@ -1,7 +1,7 @@
 //! Decodes the payload in a record's Secret.
 //!
-//! It decodes base64, gzip and JSON as streams. Most of a record is the chart with its templates; the decoder skips
-//! these and never holds them in memory.
+//! The decoder reads base64, gzip and JSON as streams. Most of a record is the chart with its templates; the decoder
+//! skips the templates and never holds them in memory.
 
 use std::io::{self, BufReader, Read};
 

@@ -20,7 +20,7 @@ static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Locks and returns the shared paths, after it has removed the paths that no record uses any more.
+/// Locks the shared paths, removes the paths that no record uses any more, and returns the rest.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);

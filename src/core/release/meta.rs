@@ -80,15 +80,16 @@ pub struct RecordMeta {
     /// The digest of the inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
     /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
-    /// The release's name in the catalogue, from [`RELEASE_LABEL`]. It is right even if someone else made the revision.
+    /// The release's name in the catalogue, from [`RELEASE_LABEL`]. The name is right even if someone else made the
+    /// revision, because helm copies the label.
     pub catalog_name: Option<String>,
     /// The digest of the release's images, from [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of the split of the release's `DaemonSets` by values for some nodes, from [`SPLIT_LABEL`]; meaningful
-    /// only for [`RevisionOrigin::Ours`].
+    /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`];
+    /// meaningful only for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// Whether osdpl has removed the objects that this failed revision left behind, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
@@ -97,8 +98,8 @@ pub struct RecordMeta {
     /// The uid of the record's Secret. It distinguishes records with the same name: a release that was uninstalled and
     /// installed again starts at revision 1 again.
     pub uid: Option<String>,
-    /// The resource version of the record's Secret. osdpl names it in a write, so that the API server refuses the write
-    /// if helm has changed the record since osdpl read it.
+    /// The resource version of the record's Secret. Writes of osdpl contain this version, so that the API server
+    /// refuses the write if helm has changed the record since osdpl read it.
     pub resource_version: Option<String>,
 }
 

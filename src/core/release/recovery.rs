@@ -13,8 +13,8 @@ pub enum Recovery {
     /// marked as failed, helm would upgrade the release and never run these hooks.
     DeleteRecord {
         /// The existing objects of pre-install hooks that helm does not replace. With helm 3 or client-side apply, the
-        /// next install fails while these objects exist; with server-side apply, it accepts them. Do not delete an
-        /// object that may contain data, such as the keys of a cloud.
+        /// next install fails while these objects exist; with server-side apply, it accepts them. osdpl does not delete
+        /// these objects, because they may contain data, such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release whose uninstall was interrupted.

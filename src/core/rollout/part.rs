@@ -1,5 +1,5 @@
-//! Collects what a pass knows about the rollout of one component: its `DaemonSets`, desired release and previous
-//! status.
+//! Collects the data for the decision about the rollout of one component: its `DaemonSets`, desired release and
+//! previous status.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -21,7 +21,7 @@ pub(super) struct Part<'a> {
     pub(super) rolling: Option<&'a RolloutPods>,
     pub(super) before: Option<&'a RolloutStatus>,
     pub(super) counts: PodCounts,
-    /// Whether the newest template of the component is approved.
+    /// Whether the component's newest pod template is approved.
     pub(super) approved: bool,
 }
 
@@ -76,8 +76,8 @@ impl Part<'_> {
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
-    /// Whether the component's newest template is approved: by the spec, or by a person who approved this template or
-    /// the inputs of the upgrade that changed it.
+    /// Whether the component's newest pod template is approved: by the spec, or by a person who approved this pod
+    /// template or the inputs of the upgrade that changed it.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
             // An approval by the spec (`approval: Automatic`) ends when the spec no longer contains that setting.
@@ -135,8 +135,8 @@ impl Part<'_> {
     }
 }
 
-/// Whether the step starts an operation, waits for helm, or starts an upgrade as soon as the needs of the release are
-/// met.
+/// Whether helm changes the release now or soon: the step starts an operation, waits for helm, or starts an upgrade as
+/// soon as the needs of the release are met.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }

@@ -16,19 +16,20 @@ const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 /// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
-    /// Whether the status of all `DaemonSets` is current: Kubernetes has processed their newest templates.
+    /// Whether the status of all `DaemonSets` is current: Kubernetes has processed their newest pod templates.
     pub(super) observed: bool,
     /// The number of nodes that should run a pod of the component.
     pub(super) total: i32,
-    /// The number of nodes without a pod of the newest template, from the status of the `DaemonSets`.
+    /// The number of nodes without a pod that has the newest pod template, from the status of the `DaemonSets`.
     pub(super) stale_count: i32,
-    /// The newest template revisions of all `DaemonSets` of the component, joined; empty if any revision is unknown.
+    /// The revisions of the newest pod templates of all `DaemonSets` of the component, joined; empty if any revision is
+    /// unknown.
     pub(super) revision: String,
-    /// The number of pods made from the newest template. Pods that are being deleted do not count.
+    /// The number of pods that have the newest pod template. Pods that are being deleted do not count.
     pub(super) fresh: i32,
-    /// The number of ready pods made from the newest template.
+    /// The number of ready pods that have the newest pod template.
     pub(super) ready: i32,
-    /// When the last of the ready pods of the newest template became ready.
+    /// When the last of the ready pods with the newest pod template became ready.
     pub(super) last: Option<Timestamp>,
     /// The nodes whose pods are being replaced. Each value says what the pod waits for; it is empty if that is unknown.
     pub(super) batch: BTreeMap<String, String>,
@@ -37,7 +38,7 @@ pub(super) struct PodCounts {
     /// The number of pods on nodes that their `DaemonSet` does not select. If osdpl evicted such a pod, Kubernetes
     /// would not create another pod there.
     pub(super) misplaced: i32,
-    /// The first node whose pod of the newest template is unhealthy, and the reason.
+    /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
     /// The earliest time at which one of the starting pods counts as unhealthy, if it is still not ready then.
     pub(super) start_deadline: Option<Timestamp>,
@@ -88,7 +89,7 @@ impl PodCounts {
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
             // The node was ready when osdpl evicted its pod. The node has become `NotReady` since then, perhaps because
-            // of the new template, so the rollout must stop.
+            // of the new pod template, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),
@@ -110,7 +111,8 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// Counts a pod of the newest template that is starting. If it exceeds the timeout, it counts as unhealthy.
+    /// Counts a pod that has the newest pod template and is starting. A pod that exceeds the timeout counts as
+    /// unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
@@ -139,7 +141,8 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the newest template revisions of all `DaemonSets`, joined: if one of them changes, the result changes.
+/// Returns the revisions of the newest pod templates of all `DaemonSets`, joined: if one of them changes, the result
+/// changes.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Describes, for each upgrade in a plan, which pods it may restart.
+//! Describes, for each upgrade in a plan, which pods the upgrade may restart.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each release that osdpl upgrades or wants to upgrade, which pods may restart.
+/// Returns, for each release that osdpl upgrades now or after a wait, which pods may restart.
 ///
-/// Whether a pod really restarts is known only after helm has rendered the templates.
+/// Whether a pod really restarts is known only after helm has rendered the chart.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,
@@ -38,7 +38,7 @@ pub fn preview_restarts(
         });
         let each: Vec<String> = each.collect();
         let approval = if is_automatic(settings) { "" } else { " after approval" };
-        let message = format!("restarts{approval} the pods whose template changes: {}", each.join("; "));
+        let message = format!("restarts{approval} the pods whose pod template changes: {}", each.join("; "));
         (!each.is_empty()).then(|| (name.clone(), message))
     };
     named.filter_map(of).collect()

@@ -7,10 +7,10 @@ use super::{Eviction, Input};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// The state of a component's rollout: the step that it takes, or the reason why it waits.
+/// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The operator does not know the component's pods or their newest template yet.
+    /// The operator does not know the component's pods or the newest pod template yet.
     Unobserved,
     /// The rollout waits for a person's approval.
     Approval {
@@ -22,8 +22,8 @@ pub enum State {
     /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the pods is not ready,
     /// and the time at which the rollout stops if a pod is still not ready.
     Batch(Vec<String>, String, Option<Timestamp>),
-    /// The rollout stopped, because a pod of the newest template is unhealthy. Contains the pod's node, the reason, and
-    /// the nodes of the batch.
+    /// The rollout stopped, because a pod with the newest pod template is unhealthy. Contains the pod's node, the
+    /// reason, and the nodes of the batch.
     Stopped(String, String, Vec<String>),
     /// The rollout pauses after a batch, until this time.
     Pause(Timestamp),
@@ -156,7 +156,7 @@ fn in_flight(part: &Part<'_>) -> State {
 /// Returns the state of the rollout if a pause or helm prevents evictions; `None` if osdpl may evict pods of the
 /// component.
 ///
-/// A pod that osdpl replaces before helm changes its template would have to be replaced twice.
+/// A pod that osdpl replaces before helm changes the pod template would have to be replaced twice.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {

@@ -1,5 +1,5 @@
-//! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's templates ignore the
-//! value of the strategy, or helm has not applied the value yet.
+//! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's chart templates ignore
+//! the value of the strategy, or helm has not applied the value yet.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -28,7 +28,7 @@ pub struct Strategy {
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
 /// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`
-/// before helm changes the template; with `RollingUpdate`, Kubernetes would then replace all pods without batches.
+/// before helm changes the pod template; with `RollingUpdate`, Kubernetes would then replace all pods without batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))

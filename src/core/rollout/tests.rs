@@ -27,7 +27,7 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     assert_eq!((status.phase, status.updated, status.total), (RolloutPhase::AwaitingApproval, 0, 5));
     assert_eq!(
         status.message,
-        "its template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
+        "its pod template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
     );
     cloud.approve();
     assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
@@ -61,7 +61,7 @@ fn approval_of_a_change_covers_its_rollout() {
     cloud.approve();
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
-    // helm finished, but the watch has not reported the changed template yet.
+    // helm finished, but the watch has not reported the changed pod template yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
     assert!(
@@ -244,7 +244,11 @@ fn waits_until_both_watches_agree() {
     assert_eq!((next.evict.len(), next.is_incomplete, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
-    assert_eq!(cloud.pass().evict, [], "osdpl evicts nothing until the watch reports the newest template revision");
+    assert_eq!(
+        cloud.pass().evict,
+        [],
+        "osdpl evicts nothing until the watch reports the newest revision of the pod template"
+    );
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
 }
@@ -290,6 +294,6 @@ fn previews_restarts_of_upgrades() {
     assert_eq!(preview(&cloud), []);
     let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);
     cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
-    let status = "restarts after approval the pods whose template changes: nova/compute on 3 nodes, 1 at a time";
+    let status = "restarts after approval the pods whose pod template changes: nova/compute on 3 nodes, 1 at a time";
     assert_eq!(preview(&cloud), [("nova".to_owned(), status.to_owned())]);
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Words that mark a secret: if a key contains or ends with one of them, its value is probably secret.
+/// Words that mark a secret: a string is probably secret if a key on its path contains one of these words, and a number
+/// if its own key ends with one.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -33,8 +34,8 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// The ends of the keys of passwords. If such a key contains a map, osdpl treats the strings, lists and long numbers in
-/// the map as secrets. Under other secret keys, a map may also contain settings.
+/// A key that ends with one of these words names a password. If such a key contains a map, osdpl treats the strings,
+/// lists and long numbers in the map as secrets. Under other secret keys, a map may also contain settings.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
@@ -152,8 +153,8 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
 /// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns the text that a template prints for a long number; `None` if the template prints the number as the user
-/// wrote it.
+/// Returns the text that a chart's template prints for a long number; `None` if the template prints the number as the
+/// user wrote it.
 ///
 /// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {

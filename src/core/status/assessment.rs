@@ -83,7 +83,7 @@ fn older_resource(report: &Report<'_>, _: &Health) -> Check {
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
-        // osdpl unmanages a release within one pass, so the deletion never waits for it.
+        // osdpl unmanages a release within one pass, so the deletion never waits for this step.
         Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),

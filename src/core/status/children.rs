@@ -70,9 +70,9 @@ fn message(step: &Step) -> String {
     }
 }
 
-/// Appends a warning about the size of the release's record to its message.
+/// Appends a warning to the release's message if its record nearly fills a Secret.
 ///
-/// A record that does not fit into a Secret makes every later operation of helm fail.
+/// helm cannot store a record that does not fit into a Secret, so every later operation on the release would fail.
 fn with_size(message: String, body: Option<&RecordBody>) -> String {
     let Some(warning) = body.and_then(|body| size_warning(body.stored_bytes)) else { return message };
     if message.is_empty() { warning } else { format!("{message}; {warning}") }

@@ -1,4 +1,4 @@
-//! Makes events for the differences between two statuses.
+//! Creates events for the differences between two statuses.
 //!
 //! A restarted operator repeats no event, because the resource contains the previous status.
 

@@ -17,8 +17,8 @@
 //! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
 //!
-//! CEL lists the entries of a map in no fixed order. If an expression makes a list from a map, the order of the list
-//! may change, which restarts pods. Therefore take lists from the spec, and make maps from the lists with `keyed`.
+//! CEL lists the entries of a map in no fixed order. If an expression creates a list from a map, the order of the list
+//! may change, which restarts pods. Therefore take lists from the spec, and create maps from the lists with `keyed`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -83,8 +83,8 @@ impl LocatedNode {
         })
     }
 
-    /// Writes the node as JSON. Before each key, item and end of a map, it starts a line and adds the location of that
-    /// line.
+    /// Writes the node as JSON, and adds the location of each JSON line to `locations`, so that the line of a JSON
+    /// error leads to a location in the YAML. Each key, item and end of a map begins a line.
     fn write(&self, json: &mut String, locations: &mut Vec<Location>) {
         match &self.node {
             Node::Map(map) => {

@@ -9,7 +9,7 @@ use crate::observed::{DaemonPod, PodState};
 /// pod template (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
-/// Returns a pod with its node, the revision of its template, and its state; `None` if no `DaemonSet` owns the pod.
+/// Returns a pod with its node, the revision of its pod template, and its state; `None` if no `DaemonSet` owns the pod.
 pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();

@@ -67,7 +67,7 @@ impl Cloud {
         &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
     }
 
-    /// Simulates that helm changes the template of a component.
+    /// Simulates that helm changes the pod template of a component.
     pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
         let own = self.rolling.get_mut(&daemons(component)).unwrap();
         own.revisions.insert(release.into(), revision.into());
