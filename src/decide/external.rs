@@ -142,7 +142,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     result
 }
 
-/// Adds the result `found` of one more lookup to the results of the lookups of an external host.
+/// Returns the state of the lookups of an external host after one more lookup with the result `found`.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,

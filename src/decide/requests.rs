@@ -118,7 +118,7 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object with a name that osdpl wants to use, if no watch contains the object.
+    /// Reads the object that has the name of an object that osdpl wants to write, if no watch reports such an object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
