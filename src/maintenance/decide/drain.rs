@@ -43,10 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// If the node is ready to drain and needs no new decision now, returns the time of the next decision; else `None`.
+/// Returns the time of the next decision if the status of the maintenance stays as it is until then; else `None`.
 ///
-/// No new decision is necessary for a minute after each query of Nova. While Nova is unreachable, no new decision is
-/// necessary either, and the node stays ready to drain.
+/// Once the node is ready to drain, the status stays as it is for a minute after each query of Nova, and while Nova is
+/// unreachable.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
