@@ -271,8 +271,8 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential from the records that osdpl made of the releases that use the credential; the outer `None`
-    /// means that osdpl has not read a record yet.
+    /// Returns the credential from osdpl's records of the releases that use the credential; the outer `None` means that
+    /// osdpl has not read a record yet.
     ///
     /// If osdpl can't read the record of a release that uses the credential, the result is an error: generating a new
     /// value would lock osdpl out of the service.
