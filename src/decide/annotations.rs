@@ -40,8 +40,8 @@ pub(crate) fn consume(
     rollouts: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout must outlive the annotation, so the status must contain it before the annotation is
-    // removed.
+    // The approval of a rollout must outlive the annotation, so the status must contain the approval before the
+    // annotation is removed.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
     let is_stored = !rollouts.is_incomplete
         && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));

@@ -89,7 +89,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     Plan { forget_secrets, owned: Some(owned), ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
-/// Returns the plan of a deletion from its parts.
+/// Combines the decisions about a deletion into a plan.
 ///
 /// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
 fn finish(

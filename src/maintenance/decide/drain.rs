@@ -146,9 +146,9 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
 
 /// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive, if its migration began before the compute service was disabled, or if it is new and
-/// the scheduler had already placed it on the host. Nova lists a new instance on its host only after nova-compute has
-/// claimed it.
+/// An instance may still arrive after the compute service was disabled: its migration may have begun before, or the
+/// scheduler may have placed a new instance on the host before. Nova lists a new instance on its host only when
+/// nova-compute begins to create the instance.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
     if !host.incoming.is_empty() {

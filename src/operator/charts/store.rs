@@ -78,8 +78,9 @@ impl Store {
         &self.shared.files.lock
     }
 
-    /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
-    /// names.
+    /// Removes archives from the cache that neither the lock nor a record of a first pull references.
+    ///
+    /// Returns the names of the removed archives.
     ///
     /// This function removes only archives older than an hour, because another process may just have written an archive
     /// that its helm will read. The caller must prune before it obtains any chart.
