@@ -11,10 +11,10 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// The requests of a task did not end in time; the field is the limit.
+    /// A pass did not end in time, because the API server did not respond. The field is the limit.
     #[error(
-        "the API server did not respond in time: the pass was stopped after {} s; it is retried, so check the API \
-         server if this lasts", .0.as_secs()
+        "the API server did not respond in time: osdpl stopped the pass after {} s, and retries it; if this lasts, \
+         check the API server", .0.as_secs()
     )]
     Timeout(std::time::Duration),
     /// The content of an object is not valid. The field is the message.

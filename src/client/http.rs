@@ -55,7 +55,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a client that waits for a response as long as it waits for a connection.
+    /// Creates a client with one timeout, which applies to the connection and to the response.
     pub fn new(config: HttpConfig) -> Self {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }

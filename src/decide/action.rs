@@ -132,7 +132,7 @@ pub enum Action {
         /// The operation on the release.
         action: plan::Action,
     },
-    /// Evict a pod, so that its `DaemonSet` makes a new one.
+    /// Evict a pod, so that its `DaemonSet` creates a new one.
     Evict(Eviction),
     /// Create a Job from a `CronJob`.
     RunCron {

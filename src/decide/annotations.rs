@@ -40,8 +40,8 @@ pub(crate) fn consume(
     rollouts: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout must outlive the annotation, so the status must contain it before the annotation is
-    // removed.
+    // The approval of a rollout must outlive the annotation, so the status must contain the approval before the
+    // annotation is removed.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
     let is_stored = !rollouts.is_incomplete
         && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
@@ -69,8 +69,8 @@ pub(crate) fn consume(
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// osdpl keeps the name `all` while it can upgrade a release without a decision of the user. After that, osdpl removes
-/// `all`, because the user may decide about the other releases only months later.
+/// The name `all` stays while osdpl can upgrade any release without a decision of the user. When all remaining releases
+/// wait for the user, osdpl removes `all`, because the user may decide only months later.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
@@ -104,7 +104,7 @@ fn is_open(step: &Step) -> bool {
 
 /// Returns the names that stay in the adoption annotation, because osdpl has not adopted their releases yet.
 ///
-/// The name `all` stays until osdpl has made or adopted every existing release.
+/// The name `all` stays until osdpl has installed or adopted every release that exists.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
@@ -137,7 +137,7 @@ pub(crate) fn unknown_names(
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
         let message = format!(
-            "there is no release {name:?}{hint}; osdpl ignores it: correct the name, or take it out of the annotation"
+            "there is no release {name:?}{hint}; osdpl ignores it: correct the name, or remove it from the annotation"
         );
         Finding::new(Level::Warning, format!("annotation {annotation}"), message)
     };
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(
             warnings(&["keystoen"]),
             [
-                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; osdpl ignores it: correct the name, or take it out of the annotation"
+                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; osdpl ignores it: correct the name, or remove it from the annotation"
             ]
         );
     }

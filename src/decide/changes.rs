@@ -85,7 +85,7 @@ impl Changes {
     }
 }
 
-/// Returns `paths`; if no value would change, a text that lists what else can change the inputs.
+/// Adds a text about the other inputs of the release to `paths` if no value would change.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value; the chart, helm's version or helm's flags change)".to_owned());

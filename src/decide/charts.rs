@@ -6,8 +6,8 @@
 //!
 //! In two cases the operator keeps the stored status, because a new status would contain less information:
 //!
-//! * A chart has no placeholder. For example, if the spec takes images from a mirror, osdpl needs the names of the
-//!   images, which only the chart contains.
+//! * The status is for the current generation of the spec, and a chart has no placeholder. For example, if the spec
+//!   takes images from a mirror, osdpl needs the names of the images, which only the chart contains.
 //! * The spec is newer than the status, and the plan with placeholders changes nothing. The plan with the fetched
 //!   charts may still change something.
 

@@ -85,8 +85,10 @@ fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timesta
     all.values().filter_map(|comparison| comparison.until).min()
 }
 
-/// Returns whether someone else made the newest revision, or osdpl adopted this revision and the desired inputs differ
-/// from it.
+/// Returns whether osdpl must compare a release with the desired state.
+///
+/// This is the case for a managed and deployed release if someone else made its newest revision, or if osdpl adopted
+/// that revision and the desired inputs differ from it.
 fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
     let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
     let adopted =

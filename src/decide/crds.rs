@@ -37,7 +37,7 @@ pub(crate) fn plan(
 /// Returns the actions that transfer CRDs from an uninstalled release of the same name in another namespace.
 ///
 /// helm refuses to install over an object that another release owns (helm: `action.checkOwnership`). An uninstall of
-/// upstream's mariadb chart leaves the CRDs of its templates behind.
+/// upstream's mariadb chart leaves the CRDs in the chart's templates behind.
 fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,

@@ -271,8 +271,8 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential from the record of a release that osdpl made; the outer `None` means that osdpl has not
-    /// read a record yet.
+    /// Returns the credential from osdpl's records of the releases that use the credential; the outer `None` means that
+    /// osdpl has not read a record yet.
     ///
     /// If osdpl can't read the record of a release that uses the credential, the result is an error: generating a new
     /// value would lock osdpl out of the service.
@@ -305,8 +305,8 @@ impl Search<'_, '_> {
         Some(Ok(None))
     }
 
-    /// Returns the recorded values of a release that osdpl made; empty if there is no such release, `None` if osdpl has
-    /// not read the record yet.
+    /// Returns the values in the newest record that osdpl made of a release; empty if osdpl made no record of the
+    /// release, `None` if osdpl has not read the record yet.
     fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
         match self.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Some(Ok(Arc::default())),
@@ -368,7 +368,7 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns the newest revision of a release that osdpl made; `None` if osdpl made no revision of the release.
+/// Returns the newest revision that osdpl made of a release; `None` if osdpl made no revision of the release.
 ///
 /// osdpl reads no credentials from other revisions, because a manual upgrade may contain other credentials.
 fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {

@@ -89,7 +89,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     Plan { forget_secrets, owned: Some(owned), ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
-/// Returns the plan of a deletion from its parts.
+/// Combines the decisions about a deletion into a plan.
 ///
 /// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
 fn finish(
@@ -155,7 +155,7 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 
 /// Plans to delete the objects that osdpl itself created, and then to remove the finalizer.
 ///
-/// The caller does this only once all releases are uninstalled.
+/// The caller calls this function only when all releases are uninstalled.
 ///
 /// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether all
 /// releases that may use the cloud's secrets are gone.
@@ -200,7 +200,8 @@ fn clean_up(
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels, by node, that the deletion still has to remove in its last step; `None` if the labels stay.
+/// Returns the labels, by node, that a later plan of the deletion removes; `None` if `plan` itself removes them, or if
+/// the labels stay.
 ///
 /// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by these labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {

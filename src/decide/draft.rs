@@ -18,7 +18,7 @@ use osdpl_core::plan;
 /// No watch reports when the API server would accept the write.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// A plan under construction: what a pass has decided so far.
+/// A plan under construction: the decisions that a pass has made so far.
 pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) requests: Requests,
@@ -28,7 +28,7 @@ pub(crate) struct Draft<'a> {
     /// When the next pass must start at the latest, if no watch triggers a pass earlier.
     pub(crate) requeue_at: Option<Timestamp>,
     pub(crate) kept: Kept,
-    /// Whether the spec pauses the cloud, so that the pass may write nothing.
+    /// Whether the spec pauses the cloud. If so, [`Draft::add`] ignores most actions.
     pub(crate) paused: bool,
     is_incomplete: bool,
 }

@@ -142,7 +142,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     result
 }
 
-/// Adds the result `found` of one more lookup to the results of the lookups of an external host.
+/// Returns the state of the lookups of an external host after one more lookup with the result `found`.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -204,16 +204,21 @@ fn conflict(published: &Published, external: &ExternalService, owner: &str) -> O
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
-        let owner = release::helm_owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
-        return Some(format!(
-            "{object} belongs to helm release {owner}; uninstall that release, or take `external` out"
-        ));
+        return Some(match release::helm_owner(&service.metadata) {
+            Some(owner) => {
+                format!("{object} belongs to helm release {owner}; uninstall that release, or remove `external`")
+            }
+            None => format!(
+                "{object} has helm's label, but no annotation that names its release; delete it if no release needs \
+                 it, or remove `external`"
+            ),
+        });
     }
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner);
     let foreign = || {
         format!(
             "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={owner}); delete it, or \
-             take `external` out"
+             remove `external`"
         )
     };
     (!is_ours).then(foreign)
@@ -282,11 +287,11 @@ mod tests {
             conflict(&published, &external("db"), "cloud")
         };
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
-        let foreign = "Service openstack/mariadb does not belong to osdpl (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
+        let foreign = "Service openstack/mariadb does not belong to osdpl (it lacks the label osdpl.dev/deployment=cloud); delete it, or remove `external`";
         assert_eq!(why(json!({})).as_deref(), Some(foreign));
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
         let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"})).unwrap();
-        assert!(helms.starts_with("Service openstack/mariadb belongs to helm release unknown; uninstall"), "{helms}");
+        assert!(helms.contains("has helm's label, but no annotation that names its release; delete it if"), "{helms}");
     }
 
     #[test]

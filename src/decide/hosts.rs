@@ -129,7 +129,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // A node that still exists keeps its host in Nova. osdpl takes the node's name out of the annotation. The
+            // A node that still exists keeps its host in Nova. osdpl removes the node's name from the annotation. The
             // user must add the name again after the node is deleted.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {

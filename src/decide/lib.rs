@@ -5,8 +5,8 @@
 //! operator generates it when it applies the plan. After the decision nothing changes the plan.
 //!
 //! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts. A deletion
-//! does not depend on the spec being valid. The plan of a paused cloud has no actions except for the finalizer and for
-//! adoptions that a person requested.
+//! does not depend on the spec being valid. For a paused cloud, the operator executes only the finalizer and adoptions
+//! that a person requested; the plan also lists actions that wait for approval.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events

@@ -1,4 +1,4 @@
-//! Creates the namespaces of releases and objects. helm could also create namespaces, but then no plan would list them.
+//! Plans the creation of missing namespaces. helm could also create namespaces, but then no plan would list them.
 
 use super::action::{Action, Approval, Planned};
 use super::snapshot::Snapshot;

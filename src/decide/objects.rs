@@ -40,7 +40,7 @@ pub struct Objects {
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
     /// The names of all namespaces; `None` if osdpl may not list them.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Whether the API server has answered the lists of osdpl's objects and of namespaces, even if it refused the
+    /// Whether the API server has answered the requests to list osdpl's objects and namespaces, even if it refused a
     /// request.
     pub listed: bool,
     /// Rook's objects by kind and name; an error says why the operator can't list the objects of a kind.

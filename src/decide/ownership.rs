@@ -16,8 +16,10 @@ fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Removes osdpl's labels from releases in namespaces that neither the spec nor the status names, and determines the
-/// releases that belong to the cloud.
+/// Determines the releases that belong to the cloud, and ignores osdpl's labels on releases in namespaces that neither
+/// the spec nor the status names.
+///
+/// The function changes only the observed state, and not the labels in the cluster.
 ///
 /// If the status names no release, for example because a backup did not contain the status, then the releases belong to
 /// the cloud that the spec selects and that have osdpl's labels.
@@ -42,7 +44,7 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
     observed.owned = owned;
 }
 
-/// Removes everything from a release that only a release of the cloud has: the data from osdpl's labels.
+/// Removes the data from osdpl's labels, so that the observed release does not count as made by osdpl.
 fn disown(release: &mut ObservedRelease) {
     *release = ObservedRelease {
         status: release.status,

@@ -31,7 +31,7 @@ pub struct Plan {
     pub actions: Vec<Planned>,
     /// The next step of every release.
     pub releases: plan::Plan,
-    /// The services and releases that the spec selects; `None` if the pass could not decide.
+    /// The services and releases that the spec selects; `None` if the pass ended before it decided about the cloud.
     pub selection: Option<Selection>,
     /// The spec that the plan follows. In this spec, existing releases keep their name and namespace, because osdpl
     /// does not move releases.
@@ -41,7 +41,7 @@ pub struct Plan {
     /// The desired state of the cloud.
     pub desired: Arc<Desired>,
     /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
-    /// helm; `None` if the pass did not decide it.
+    /// helm; `None` if the pass did not determine them.
     pub owned: Option<BTreeSet<ReleaseKey>>,
     /// The observed state of the cloud.
     pub observed: Observed,
@@ -69,7 +69,8 @@ pub struct Plan {
     /// Whether the operator is still fetching charts, and the plan uses their versions and digests from the status
     /// instead.
     pub assumed: bool,
-    /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left.
+    /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
+    /// cloud is not being deleted.
     pub deleting: Option<String>,
     /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
     pub older: Option<String>,
@@ -106,7 +107,8 @@ pub enum Hold {
 impl Plan {
     /// Returns the steps of all releases after the operator tried to start helm.
     ///
-    /// `started` contains the releases for which the operator tried: helm runs (`true`), or waits for a slot (`false`).
+    /// `started` contains the releases for which the operator tried to start helm: `true` if helm runs, `false` if the
+    /// release waits for a slot.
     pub fn releases_after(&self, started: &BTreeMap<String, bool>) -> plan::Plan {
         let mut releases = self.releases.clone();
         for (name, runs) in started {

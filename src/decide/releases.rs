@@ -124,7 +124,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
-/// Returns the newest and the deployed revisions of all other releases that osdpl made.
+/// Returns the newest revision and the deployed revision of each other release that osdpl made.
 ///
 /// A cleanup of `key` must not remove the objects of these revisions.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {

@@ -25,7 +25,8 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
 ///
-/// This applies to reads whose error makes a release wait, and to reads whose successful response never expires.
+/// This applies to CRDs, because an error makes a release wait, and to the values of records and the networks of
+/// Services, because a successful response never expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -118,7 +119,7 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object with a name that osdpl wants to use, if no watch contains the object.
+    /// Reads the object that has the name of an object that osdpl wants to write, if no watch reports such an object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -229,8 +230,8 @@ pub struct Received {
 pub type Responses = BTreeMap<Read, Received>;
 
 impl Received {
-    /// Returns the time until which the response is valid; `None` if the data never changes or a watch reports its
-    /// changes.
+    /// Returns the time until which the response is valid; `None` if the response stays valid as long as plans request
+    /// the read.
     pub fn until(&self) -> Option<Timestamp> {
         let lifetime = match &self.response {
             Response::Networks(Err(_))

@@ -261,8 +261,8 @@ impl MaintenanceController {
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
     }
 
-    /// Returns kube's action for the next pass, which starts at the time that the decision requests even if no watch
-    /// reports a change.
+    /// Returns kube's action that starts the next pass at the time that the decision requests. If a watch reports a
+    /// change earlier, the next pass starts then.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
         let delay = decision.requeue.map(|delay| match delay {
             RequeueDelay::Soon => self.short_delay(),
@@ -272,7 +272,7 @@ impl MaintenanceController {
         delay.into_iter().chain(until).min().map_or_else(controller::Action::await_change, controller::Action::requeue)
     }
 
-    /// Returns the delay until the next pass while instances are migrating.
+    /// Returns a short delay until the next pass, for example while instances are migrating.
     fn short_delay(&self) -> Duration {
         self.requeue_delay.min(MIGRATION_REQUEUE)
     }

@@ -82,7 +82,7 @@ pub(crate) enum Action {
         /// The UUID of the compute service in Nova.
         id: String,
     },
-    /// Remove osdpl's finalizer from the resource, because the maintenance has returned its node.
+    /// Remove osdpl's finalizer from the resource, because the maintenance has returned its node to service.
     RemoveFinalizer,
 }
 
@@ -140,7 +140,8 @@ pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 }
 
 impl Snapshot<'_> {
-    /// Whether the maintenance returns its node, because it is being deleted or has expired.
+    /// Whether the maintenance returns its node to service, because the resource is being deleted or the maintenance
+    /// has expired.
     ///
     /// A maintenance has expired if its window ended before the node was ready to drain.
     pub(crate) fn is_returning(&self) -> bool {
@@ -169,8 +170,8 @@ impl Snapshot<'_> {
 
     /// Whether the decision may need a query of Nova.
     ///
-    /// If a maintenance has started, its return must ask Nova whether it disabled the compute service. If it has not
-    /// started, its return needs no query.
+    /// Before a started maintenance returns its node to service, osdpl must ask Nova whether the maintenance disabled
+    /// the compute service. A maintenance that ends before it has started needs no query, because it changed nothing.
     pub(crate) fn needs_nova(&self) -> bool {
         !self.is_returning() || self.started
     }
@@ -220,8 +221,8 @@ impl Snapshot<'_> {
 
     /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // A maintenance gets its status before its finalizer. If it has osdpl's finalizer but no steps, its status was
-        // lost.
+        // The controller writes the status of a maintenance before the finalizer. So if the resource has the finalizer
+        // but no steps, its status was lost.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }

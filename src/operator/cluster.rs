@@ -59,7 +59,7 @@ impl Reader {
         Self { client }
     }
 
-    /// Starts the watches on the objects that passes read; `trigger` is notified of every change.
+    /// Starts the watches on the objects that reconcile passes read. The watches notify `trigger` of every change.
     pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> ObjectWatches {
         ObjectWatches::new(self.client.clone(), trigger)
     }
@@ -88,8 +88,8 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that reads and writes. It also uses `client` for evictions, unless
-    /// [`Self::with_eviction_client`] sets another client.
+    /// Creates a client that reads and writes. The new client also uses `client` for evictions, unless
+    /// [`Self::with_eviction_client`] sets another Kubernetes client.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());

@@ -122,7 +122,7 @@ pub struct Parts {
 }
 
 impl Context {
-    /// Creates a context. If an object that passes read changes, the watches of the context notify `trigger`.
+    /// Creates a context. Its watches notify `trigger` when an object changes that a reconcile pass reads.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets, pass_timeout } = parts;
         Self {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! program     finds helm, checks its version, sets its environment   kubeconfig  provides the kubeconfig for helm
-//! arguments   makes the command lines of helm                        exec        ends helm when the operator ends
+//! arguments   creates the command lines of helm                      exec        ends helm when the operator ends
 //! runner      starts a limited number of helm processes              child       runs one process
 //! failure     classifies helm's error messages                       instance    identifies operator processes
 //! pull        pulls charts for the chart store                       template    renders a chart

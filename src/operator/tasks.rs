@@ -166,7 +166,7 @@ impl Tasks {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
 
-    /// Returns what the tasks currently know about the cluster.
+    /// Returns the current results of all tasks.
     pub fn observe(&self) -> Observation {
         Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
@@ -184,7 +184,8 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the watch for drift to these releases. Before the first call, it covers all releases of this operator.
+    /// Limits the watch for drift to these releases. Before the first call, the watch covers all releases of this
+    /// operator.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
     }
@@ -232,7 +233,7 @@ impl Tasks {
         )
     }
 
-    /// Describes what keeps the tasks from observing the cluster, one line per problem.
+    /// Describes the problems that keep the tasks from observing the cluster, one line each.
     ///
     /// As long as there is a problem, observations may be out of date.
     pub fn describe_problems(&self) -> Vec<String> {

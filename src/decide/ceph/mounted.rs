@@ -22,8 +22,9 @@ pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph")
 /// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write the `objects` that do not exist in the cluster or have other data there. After a problem, plans
-/// nothing and returns the first problem.
+/// Plans to write the `objects` that do not exist in the cluster or have other data there.
+///
+/// If there is a problem with any object, the function plans nothing and returns the first problem.
 ///
 /// An existing object of the same name is a problem if it lacks osdpl's label and has other data, or if it belongs to
 /// another Ceph cluster.

@@ -1,4 +1,4 @@
-//! Gives the gateways of Ceph's object store access to Keystone, and publishes the gateways in the cloud.
+//! Gives the gateways of Ceph's object store access to Keystone, and finds the addresses of gateways that Rook runs.
 
 use std::collections::BTreeMap;
 

@@ -138,7 +138,7 @@ impl MaintenanceController {
         self.operator.node_selectors(hosts).iter().any(selects)
     }
 
-    /// Queries Nova and Neutron for the data about the node that its drain or its return requires.
+    /// Queries Nova and Neutron for the data that osdpl needs to drain the node or to return it to service.
     async fn query_host(
         &self,
         access: &Access,
@@ -148,14 +148,14 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If Nova lists no service for a node that is being returned, no service needs to be enabled.
+            // If Nova lists no compute service for a node that is being returned, there is nothing to enable.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Before the maintenance disables the service, its status lists the agents that are alive. When the node
-        // returns, the maintenance waits for these agents.
+        // Before the maintenance disables the compute service, it lists the living agents in its status. Before it
+        // returns the node to service, it waits for these agents.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }

@@ -9,7 +9,8 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and its agents before its status reports that a person must act.
+/// How long a maintenance waits for the node, its pods and its agents, until the status of the maintenance reports that
+/// a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Decides whether the maintenance must still wait until the node, its DaemonSet pods, nova-compute and the Neutron

@@ -43,10 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// If the node is ready to drain and needs no new decision now, returns the time of the next decision; else `None`.
+/// Returns the time of the next decision if the status of the maintenance stays as it is until then; else `None`.
 ///
-/// No new decision is necessary for a minute after each query of Nova. While Nova is unreachable, no new decision is
-/// necessary either, and the node stays ready to drain.
+/// Once the node is ready to drain, the status stays as it is for a minute after each query of Nova, and while Nova is
+/// unreachable.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -146,9 +146,9 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
 
 /// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive, if its migration began before the compute service was disabled, or if it is new and
-/// the scheduler had already placed it on the host. Nova lists a new instance on its host only after nova-compute has
-/// claimed it.
+/// An instance may still arrive after the compute service was disabled: its migration may have begun before, or the
+/// scheduler may have placed a new instance on the host before. Nova lists a new instance on its host only when
+/// nova-compute begins to create the instance.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
     if !host.incoming.is_empty() {

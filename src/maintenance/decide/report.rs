@@ -55,10 +55,9 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Creates the progress of a maintenance that returns its node. The progress begins with the steps that prepared
-    /// the node.
+    /// Creates the progress of a maintenance that returns its node to service.
     ///
-    /// Unfinished steps become skipped steps.
+    /// The progress begins with the steps that prepared the node. Unfinished steps become skipped steps.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {

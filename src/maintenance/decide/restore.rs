@@ -9,7 +9,7 @@ use osdpl_core::api::{MaintenancePhase, MaintenanceStep};
 const STEPS: [MaintenanceStep; 3] =
     [MaintenanceStep::Uncordon, MaintenanceStep::Agents, MaintenanceStep::EnableCompute];
 
-/// Decides the next action of a maintenance that returns its node.
+/// Decides the next action of a maintenance that returns its node to service.
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     let mut progress = Progress::from_previous_steps(snapshot);
     progress.phase = if snapshot.deleting { MaintenancePhase::Returning } else { MaintenancePhase::Expired };

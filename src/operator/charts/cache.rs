@@ -26,7 +26,7 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age at which an entry of `incoming` is a leftover of a killed process. No pull takes nearly as long.
+/// The age from which an entry of `incoming` counts as left behind by a killed process. No pull takes nearly as long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.

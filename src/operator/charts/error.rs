@@ -45,8 +45,8 @@ pub enum Error {
         /// The archives and directories of the chart, each with its version.
         candidates: String,
     },
-    /// A chart from a repository has no version. The store does not take the newest version, because this could change
-    /// running clouds unexpectedly.
+    /// Neither the request nor the lock contains a version of a chart from a repository. The store does not take the
+    /// newest version, because this could change running clouds unexpectedly.
     #[error(
         "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
     )]
@@ -185,7 +185,7 @@ pub struct Mismatch {
     pub expected: Digest,
     /// The digest of the chart's content.
     pub found: Digest,
-    /// What the user can do about the changed content.
+    /// The remedy for the changed content.
     pub remedy: String,
 }
 

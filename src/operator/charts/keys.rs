@@ -1,5 +1,5 @@
-//! Makes the key tree of a chart: the keys of its `values.yaml` with short defaults and types, and the other keys that
-//! its templates read.
+//! Creates the key tree of a chart: the keys of its `values.yaml` with short defaults and types, and the other keys
+//! that its templates read.
 //!
 //! osdpl writes the tree to `values/keys/<chart>.json`, which the catalogue reads ([`osdpl_core::catalog::KeyTree`]),
 //! so that osdpl can check values without the chart:

@@ -40,7 +40,7 @@ struct Shared {
     chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
-/// What the store keeps in memory about one requested chart.
+/// The data that the store keeps in memory about one requested chart.
 ///
 /// A task holds the lock of this state while it obtains the chart, so that concurrent tasks pull a chart only once.
 #[derive(Default)]
@@ -78,8 +78,9 @@ impl Store {
         &self.shared.files.lock
     }
 
-    /// Removes archives from the cache that neither the lock nor a record of a first pull references. Returns their
-    /// names.
+    /// Removes archives from the cache that neither the lock nor a record of a first pull references.
+    ///
+    /// Returns the names of the removed archives.
     ///
     /// This function removes only archives older than an hour, because another process may just have written an archive
     /// that its helm will read. The caller must prune before it obtains any chart.
@@ -93,9 +94,9 @@ impl Store {
 
     /// Returns the requested chart, after verifying its content.
     ///
-    /// If the store has the chart in memory and its files have not changed, the store returns this chart. Else the
-    /// store reads the chart from the folder or from the cache, or pulls it from the repository, which may take long.
-    /// The failure of one chart does not affect other charts.
+    /// If the store has the chart in memory and the chart's files have not changed, the store returns this chart. Else
+    /// the store reads the chart from the folder or from the cache, or pulls it from the repository, which may take
+    /// long. The failure of one chart does not affect other charts.
     ///
     /// # Errors
     /// The error says why the store cannot provide the chart. The store keeps the error of a failed pull for half a

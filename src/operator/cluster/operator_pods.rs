@@ -46,7 +46,7 @@ impl OperatorPods {
         Ok(())
     }
 
-    /// Returns what is known about the operator process with the identity `instance`, which an attempt label contains.
+    /// Returns whether the operator process with the identity `instance`, which an attempt label contains, is alive.
     pub fn liveness(&self, instance: &str) -> Liveness {
         match self.instance.liveness(instance) {
             InstanceState::Own => Liveness::Us,

@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// Applies Keystone's `settings` to the spec of a `CephObjectStore` that someone else created.
+    /// Applies the Keystone settings in `settings` to the spec of a `CephObjectStore` that someone else created.
     ///
     /// # Errors
     /// If a request to the API server fails.

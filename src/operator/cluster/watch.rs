@@ -7,7 +7,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Passes all events of a watch to `apply` until the returned handle is dropped.
+/// Calls `apply` with each event of a watch, until the returned handle is dropped.
 ///
 /// If `apply` returns `true`, because the event changed something, this function notifies `trigger`, which triggers a
 /// pass.

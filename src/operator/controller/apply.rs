@@ -127,7 +127,8 @@ impl Context {
 
     /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
     ///
-    /// This must happen before helm runs: a release that the status does not name is not uninstalled without approval.
+    /// osdpl must write the status before helm runs, because osdpl uninstalls a release without approval only if the
+    /// status names the release.
     async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();

@@ -23,7 +23,7 @@ use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_decide::{ChartRequest, ChartState, Charts, Crds, chart_request, known_charts, retry_chart_at};
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// The minimum time between two checks of the charts in a folder.
+/// The minimum time between two checks whether the charts in a folder have changed.
 ///
 /// Each pass requests a check, and there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ struct Shared {
     store: Store,
     /// Notified when a requested chart is ready or has failed, which triggers a pass.
     trigger: Arc<Notify>,
-    /// The charts that the last plan requested. After a restart, the operator reads them from the store's cache again.
+    /// The charts that plans have requested. After a restart, the operator reads them from the store's cache again.
     known: Mutex<Known>,
 }
 
@@ -89,7 +89,7 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Returns the [`Notify`] with which a caller requests a check of the charts in the folder.
+    /// Returns the [`Notify`] with which a caller makes the background task check the charts in the folder for changes.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }
@@ -110,9 +110,10 @@ impl ChartSource {
         Charts { known: known.collect(), crds: crds.collect(), ..origin(&self.shared.store) }
     }
 
-    /// Starts to fetch the charts that a plan requests, and requests a check of the folder.
+    /// Starts to fetch the charts that a plan requests.
     ///
-    /// A chart that could not be fetched is retried after a while.
+    /// If the charts come from a folder, the function also makes the background task check the known charts in the
+    /// folder for changes. If the fetch of a chart has failed, the function fetches the chart again only after a while.
     pub(super) fn request(&self, requests: &BTreeMap<String, ChartRequest>) {
         let now = super::now();
         let mut known = self.shared.known();

@@ -24,7 +24,7 @@ use osdpl_decide::Plan;
 const WRITE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Context {
-    /// Writes the status of a plan, and records events for its changes.
+    /// Writes the status of a plan, and records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
     /// (`false`). If only details have changed and the last write is less than half a second old, this function writes

@@ -22,7 +22,7 @@ use osdpl_core::scrub::Scrubber;
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl Context {
-    /// Passes the secrets of a plan to the scrubber, see [`collect_secrets`].
+    /// Gives the scrubber the secrets of a plan, see [`collect_secrets`].
     ///
     /// This function ignores plans for a refused spec or a deletion, because their facts are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {

@@ -1,4 +1,4 @@
-//! Makes helm's arguments for `helm upgrade --install` and `helm uninstall`.
+//! Creates helm's arguments for `helm upgrade --install` and `helm uninstall`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -72,8 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if no
-    /// `DaemonSet` is split.
+    /// The digest of the split of the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if no `DaemonSet` is split.
+    /// The chart splits a `DaemonSet` if some nodes have values of their own.
     pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,

@@ -50,7 +50,7 @@ pub enum Failure {
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
-    /// The operator lacks a permission. The field names it, such as `get resource "configmaps" in API group ""`.
+    /// The operator lacks a permission. Contains the permission, such as `get resource "configmaps" in API group ""`.
     Forbidden(String),
     /// The namespace of the release does not exist.
     NamespaceMissing,

@@ -27,7 +27,7 @@ const TOKEN_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// What is known about the operator process that made an attempt.
+/// Whether the operator process that made an attempt is alive, as far as this process can determine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceState {
     /// This operator process made the attempt. The Runner's table shows whether its helm process is running.
@@ -86,7 +86,7 @@ impl Instance {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns what is known about the operator process with the identity `other`, as [`Attempt::instance`] returns it.
+    /// Returns whether the operator process with the identity `other`, from [`Attempt::instance`], is alive.
     pub fn liveness(&self, other: &str) -> InstanceState {
         self.liveness_in(other, Path::new("/proc"))
     }

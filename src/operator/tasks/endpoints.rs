@@ -1,4 +1,4 @@
-//! Probes the APIs of services: immediately after a change, then periodically.
+//! Probes the APIs of services: a new or changed API immediately, then periodically.
 //!
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.

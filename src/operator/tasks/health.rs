@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store. A watch that panics while it holds the lock restarts and lists all its objects anew.
+    /// Locks the store, even after a panic: a watch that panicked while it held the lock lists all its objects again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -50,7 +50,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the records. A watch that panics while it holds the lock restarts and lists all its records anew.
+    /// Locks the records, even after a panic: a watch that panicked while it held the lock lists all its records again.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Watches the pods and the template revisions of `DaemonSets`, only during a rollout.
+//! Watches the pods of `DaemonSets` and the revisions of their pod templates, only during a rollout.
 //!
 //! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
@@ -25,7 +25,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and template revisions of each watched component, after both were listed.
+/// The pods and the pod template revisions of each watched component, after both were listed.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s pod template, which Kubernetes stores as a `ControllerRevision`.
@@ -35,11 +35,11 @@ struct Revision {
     set: String,
     hash: String,
     /// The number of the revision. Kubernetes gives each new revision a higher number, even if someone restores an old
-    /// template.
+    /// pod template.
     number: i64,
 }
 
-/// The caches of the pods and template revisions of one component.
+/// The caches of the pods and the pod template revisions of one component.
 #[derive(Default)]
 struct Caches {
     pods: WatchCache<DaemonPod>,

@@ -77,7 +77,7 @@ pub(super) async fn follow<K: Kind>(
     follow_objects(api, WatchedKind { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
 }
 
-/// Watches a kind until the future is dropped, and passes every event to `take`.
+/// Watches a kind until the future is dropped, and calls `take` with every event.
 ///
 /// This function reports failures as problems, and retries with growing pauses.
 pub(super) async fn follow_objects<O>(

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands in for helm in tests: runs the file `script` that the test wrote into the operator's folder for helm.
-# The environment is scrubbed. It only contains HOME, which is the folder of a slot below that folder.
+# The environment does not name the operator's folder. HOME is the folder of a slot, directly below it.
 home=${HOME%/*}
 
 # Sends a message to the test. The test holds the pipe open, so this never blocks.

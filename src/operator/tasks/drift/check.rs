@@ -58,8 +58,10 @@ impl Checks {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// Returns the confirmed drift of each release, and at most `limit` checks to run now. The checks are for suspects
-    /// that were not checked yet, and for checks that must be repeated.
+    /// Returns the confirmed drift of each release, and at most `limit` checks to run now.
+    ///
+    /// A suspect needs a check if it was not checked yet, if the suspect or its release has changed since the check, or
+    /// if the check had no result.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],

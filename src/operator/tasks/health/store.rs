@@ -249,7 +249,8 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
-/// Returns the chains of causes: first of all workloads, then of all Jobs.
+/// Returns the chain of causes of each workload, followed by the chain of each Job; `None` for a workload without
+/// trouble and for a complete Job.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
         // Report only a workload with trouble: a complete workload may have a new pod that is not ready yet.
@@ -274,7 +275,7 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// If a workload or Job waits for another object, replaces its message by the chain of causes.
+/// Replaces the message of each workload and Job that waits for another object by the chain of causes.
 ///
 /// An object that waits does not count as stuck. The exception is a Job that waits for a stuck object of its own
 /// release: helm would wait for this Job until the timeout.

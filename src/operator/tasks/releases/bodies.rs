@@ -1,4 +1,4 @@
-//! Decides which bodies of release records to fetch, fetches them, and keeps what osdpl uses of them.
+//! Decides which bodies of release records to fetch, fetches them, and keeps the parts that osdpl uses.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 

@@ -16,9 +16,12 @@ type Name = (String, String);
 #[derive(Debug, PartialEq)]
 pub(super) struct Objects {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
+    /// The workloads that the manifest scales to zero.
     at_rest: BTreeSet<(WorkloadKind, String, String)>,
+    /// The Jobs that are not hooks.
     plain_jobs: BTreeSet<Name>,
     hook_jobs: BTreeSet<Name>,
+    /// The objects that helm applied and osdpl watches for drift.
     left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
 }
 
@@ -76,7 +79,7 @@ pub(super) fn read(
     })
 }
 
-/// Whether the hook is a Job that stays in the cluster, complete, after the operation of this revision.
+/// Whether the hook is a Job that runs in the operation of this revision and then stays in the cluster.
 ///
 /// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If the
 /// operation has ended and the hook has not run, the result is false, because the hook belongs to another kind of

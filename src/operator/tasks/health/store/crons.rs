@@ -42,7 +42,9 @@ impl Store {
     }
 }
 
-/// Returns the affected object for a failing `CronJob`, which is its own root cause: no object waits for a `CronJob`.
+/// Returns the affected object for a failing `CronJob`.
+///
+/// The chain has one link, because the `CronJob` itself is the root cause.
 fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),
