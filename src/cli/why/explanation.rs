@@ -124,7 +124,7 @@ impl Explanation {
         text
     }
 
-    /// Explains a release that waits for no known root cause, unless the release is ready.
+    /// Explains a release that is not ready. Does nothing if the release is ready.
     fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {
