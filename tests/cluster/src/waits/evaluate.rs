@@ -39,8 +39,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
     for key in RULE_KEYS {
         let value = rule.and_then(|(_, rule)| rule.value(key));
-        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the
-        // pod's template.
+        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the pod
+        // template, or a test has set it on the running pod.
         if value.is_some() || pod.settings.contains_key("rule") {
             wanted.insert(key.to_string(), value);
         }
