@@ -49,8 +49,8 @@
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
-//! * The cloud is paused: the operator only adds its finalizer, and adopts releases at a person's request. The plan also
-//!   lists actions that wait for approval; the operator does not execute them.
+//! * The cloud is paused: the operator only adds its finalizer, and adopts releases at a person's request. The plan
+//!   also lists actions that wait for approval; the operator does not execute them.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
 //!   is being deleted.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
@@ -80,9 +80,9 @@
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
 //!   `deploy/osdpl/templates/clusterrole.yaml`. `tests/operator/audit.rs` compares writes with plans.
-//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether the
-//!   annotation for repairs keeps `all` while a release waits for this reason), `osdpl_core::status` (the condition), and
-//!   the runbook.
+//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether
+//!   the annotation for repairs keeps `all` while a release waits for this reason), `osdpl_core::status` (the
+//!   condition), and the runbook.
 //! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
@@ -122,7 +122,7 @@
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
 //! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
-//! | policy | the rules for a pass that the spec and the resource's annotations set: approval, pause, adoption, deletion |
+//! | policy | the rules for a pass that the resource's spec and annotations set: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |
 //! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |

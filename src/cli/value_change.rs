@@ -84,8 +84,8 @@ pub(crate) enum ValuesSource {
     /// Recorded values, whose layers osdpl does not know. A value counts as marked if any layer of the desired state
     /// marks its path as secret.
     Record,
-    /// Desired values. Only the mark of the layer that sets the value counts. The value may replace a secret of an
-    /// earlier layer; the mark of that secret does not count.
+    /// Desired values. A value counts as marked only if the layer that sets the value marks it as secret. If the value
+    /// replaces a secret of an earlier layer, the mark of that secret does not count.
     Desired,
 }
 

@@ -25,8 +25,8 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// Adds a node with these labels, and returns the name of the node, which contains the test's namespace. The operator
-    /// must not change these labels, because someone else has set them.
+    /// Adds a node with these labels, and returns the name of the node, which contains the test's namespace. The
+    /// operator must not change these labels, because someone else has set them.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
