@@ -9,7 +9,7 @@
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
 //! | `osdpl-lint` | checks of a resource: errors that refuse it, and warnings about values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
-//! | `osdpl-client` | code that all controllers share: errors of the API server, the run of a controller, an HTTP client | yes |
+//! | `osdpl-client` | code that all controllers share: errors of requests to the API server, a function that runs a controller, an HTTP client | yes |
 //! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
 //! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
@@ -32,16 +32,16 @@
 //!   rollouts, hosts to forget, annotations to consume.
 //! * If `decide` needs more data, the plan requests it, and a later pass has it. A plan with a `Hold` ends its pass
 //!   early: before `apply` (`Objects`, `Reads`), after it (`Actions`, `Watch`), or without a report (`Charts`).
-//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the data, and the
-//!   maintenance settings to the controller of NodeMaintenance. `kept` is the data of this decision that the next
-//!   decision needs; the operator keeps it in memory.
+//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the requested data.
+//!   It also hands the maintenance settings to the controller of NodeMaintenance. `kept` is the data of this decision
+//!   that the next decision needs; the operator keeps it in memory.
 //! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
 //!   Neutron to a task, because the deletion takes many attempts; the next snapshot has the result.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
 //!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
-//! For a cloud, only `apply`, `report`, helm and the task for hosts write. The controller of NodeMaintenance resources
-//! and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through `apply`, `report`, helm and the task for hosts. The controller of
+//! NodeMaintenance resources and the commands of `osdpl` write outside of passes.
 //!
 //! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
 //!
@@ -49,10 +49,11 @@
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
-//! * The cloud is paused: the operator executes only the finalizer and adoptions that a person requested. The plan also
-//!   lists actions that wait for approval.
-//! * An older `OpenStackDeployment` exists: the pass writes only the status and the finalizer.
-//! * The spec is refused: the plan has no actions, except for the finalizer and the Endpoints of external hosts.
+//! * The cloud is paused: the operator only adds its finalizer, and adopts releases at a person's request. The plan
+//!   also lists actions that wait for approval; the operator does not execute them.
+//! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
+//!   is being deleted.
+//! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
 //! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a
 //! release record, a workload, a Secret, a node or the resource itself. Helm's release records are the journal: their
@@ -66,8 +67,8 @@
 //!   a file in `deploy/osdpl/rbac/`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
 //!   the field allows or forbids in a pass belongs into `Policy` (`osdpl_decide`, `resource.rs`).
-//! * A check of user input, in the first of these places that can express the check. First search for the field: a
-//!   warning may exist, and a CEL rule can only refuse.
+//! * A check of user input, in the first of these places that can express the check. First search the code for the
+//!   field, because a check may exist already. A CEL rule can only refuse a resource, not warn.
 //!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about nothing else;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
@@ -79,8 +80,9 @@
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
 //!   `deploy/osdpl/templates/clusterrole.yaml`. `tests/operator/audit.rs` compares writes with plans.
-//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether a
-//!   request stays open), `osdpl_core::status` (the condition), and the runbook.
+//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether
+//!   the annotation for repairs keeps `all` while a release waits for this reason), `osdpl_core::status` (the
+//!   condition), and the runbook.
 //! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
@@ -100,7 +102,7 @@
 //! | attempt | one run of helm by one operator process; a label on the release record names it |
 //! | catalogue | the YAML files in `values/` and `presets/` |
 //! | cleanup | removing the objects that failed revisions of a release left behind |
-//! | component | an application and component label pair of workloads, such as `keystone/api` |
+//! | component | the workloads with the same labels `application` and `component`, such as `keystone/api` |
 //! | credential | a password or key that osdpl generates once, or that the user provides in a Secret |
 //! | desired state | the releases that a spec resolves to, each with its values and needs |
 //! | detach | removing osdpl's labels from all releases, so that the cloud continues without osdpl |
@@ -120,7 +122,7 @@
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
 //! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
-//! | policy | the rules for a pass that the spec and its annotations set: approval, pause, adoption, deletion |
+//! | policy | the rules for a pass that the resource's spec and annotations set: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |
 //! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |
@@ -130,7 +132,7 @@
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
-//! | step | the decision about one release: run helm, wait, settle, or nothing |
+//! | step | the decision about one release: run helm, wait, settle (helm is done, its pods are not ready), or nothing |
 //! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |
 

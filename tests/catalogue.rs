@@ -42,7 +42,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_chart_has_known_keys() {
-    // Loading the built-in catalogue skips the checks that external files get.
+    // osdpl checks a catalogue of external files when it loads the files, but not the built-in catalogue. So check here
+    // that the built-in catalogue has the keys of every chart.
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
@@ -50,8 +51,8 @@ fn every_chart_has_known_keys() {
     assert!(missing.is_empty(), "no values/keys/<chart>.json for {missing:?}");
 }
 
-/// Loading the built-in catalogue skips checks. These tests load the same files as an external catalogue, with all
-/// checks.
+/// The other tests load the files as an external catalogue, because osdpl checks only external catalogues. So the
+/// built-in catalogue must have the same files.
 #[test]
 fn built_in_catalogue_matches_the_tested_one() {
     let built_in = osdpl_core::files::built_in();

@@ -19,7 +19,8 @@ use osdpl_operator::charts::{Chart, ChartRequest, Error, Lock, Pull, Source, Sto
 use osdpl_operator::helm;
 use tempfile::TempDir;
 
-/// Returns the programs of both versions of helm. Builds a missing one, or fails with the tools that this requires.
+/// Returns the programs of both versions of helm, and builds missing ones. If a tool for the build is missing, the test
+/// fails with a message that names the tool.
 fn helms() -> BTreeMap<u8, PathBuf> {
     let found = programs::ensure(&[Program::Helm3, Program::Helm4], &mut programs::print_progress).unwrap();
     let path = |program| found.path(program).unwrap().to_owned();

@@ -77,8 +77,8 @@ impl CatalogOption {
     }
 }
 
-/// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If the API server can't list them,
-/// it prints a warning and returns no additions.
+/// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If the API server can't list the
+/// `ConfigMap`s, the function prints a warning and returns no additions.
 pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
     list_additions(client, namespace).await.unwrap_or_else(|error| {
         eprintln!("warning: additions to the catalogue in {namespace} can't be read: {:#}", readable(error));
@@ -130,7 +130,7 @@ pub(crate) fn parse_files<'a>(
     Ok(maps.iter().filter(is_included).map(read_addition).collect())
 }
 
-/// Parses a `ConfigMap` with the catalogue's label. If the `ConfigMap` is invalid, it returns an error with
+/// Parses a `ConfigMap` with the catalogue's label. For an invalid `ConfigMap`, the result is an error with
 /// [`OnInvalid::Fail`], and `None` with [`OnInvalid::Warn`].
 fn config_map(file: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {
     match serde_json::from_value(object.clone()) {

@@ -34,8 +34,8 @@ use report::{AdoptReport, Observations};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The releases to adopt, with their names in the catalogue; their OpenStackDeployment must be in the cluster.
-    /// Without names, the command only describes the cloud.
+    /// The releases to adopt, by their names in the catalogue; the cluster must have an OpenStackDeployment that
+    /// contains these releases. Without names, the command only describes the cloud.
     releases: Vec<String>,
     /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]

@@ -80,7 +80,8 @@ impl Arguments {
     /// Runs the subcommand. Results go to standard output, errors about charts to standard error.
     ///
     /// # Errors
-    /// If a chart failed, or if there is no chart to process. After a failed chart, it continues with the next chart.
+    /// If a chart failed, or if there is no chart to process. After a failed chart, the subcommand continues with the
+    /// next chart.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,

@@ -53,7 +53,8 @@ impl ClusterOption {
         remember_server(&config, "--kubeconfig, --context");
         let timeout = Some(self.request_timeout).filter(|timeout| !timeout.is_zero());
         (config.connect_timeout, config.read_timeout) = (timeout, timeout);
-        // The timeout counts from the request, and not from when its connection became idle.
+        // Start the read timeout again with each request. Otherwise the time for which the connection was idle before
+        // the request would count, too.
         config.reset_reader_on_write = true;
         kube::Client::try_from(config).map_err(readable)
     }

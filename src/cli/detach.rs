@@ -18,7 +18,7 @@ use osdpl_core::desired::select;
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
 pub(crate) struct Arguments {
-    /// The releases to unmanage, with their names in the catalogue.
+    /// The releases to unmanage, by their names in the catalogue.
     releases: Vec<String>,
     /// Detach the whole cloud: the resource is deleted, and everything that it created keeps running.
     #[arg(long)]

@@ -128,7 +128,7 @@ impl Document {
             && own != requested
         {
             let line = self.line(["metadata", "namespace"]);
-            bail!("{line}: the resource is in namespace {own}, and -n names {requested}; take one of them out");
+            bail!("{line}: the resource is in namespace {own}, and -n names {requested}; remove one of the two");
         }
         Ok(deployment)
     }
@@ -280,7 +280,7 @@ mod tests {
         let own = CLOUD.replace("{name: cloud}", "{name: cloud, namespace: prod}");
         assert_eq!(namespace_of(&own, Some("prod")).unwrap(), "prod");
         let error = namespace_of(&own, Some("test")).unwrap_err().to_string();
-        assert_eq!(error, "c.yaml:3: the resource is in namespace prod, and -n names test; take one of them out");
+        assert_eq!(error, "c.yaml:3: the resource is in namespace prod, and -n names test; remove one of the two");
     }
 
     #[test]

@@ -27,8 +27,8 @@ use osdpl_values::Path;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); with only a path, every release that has
-    /// it.
+    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`), or only a path, for every release that has
+    /// this path.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
     target: Vec<String>,
     /// Explain the resource of this file, without a cluster; `-` for standard input.

@@ -55,8 +55,8 @@ pub(crate) struct Arguments {
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
-    /// Seconds that a reconcile pass may take, in which it waits only for the API server. Then the operator stops the
-    /// pass and starts another one.
+    /// Seconds after which the operator stops a reconcile pass and starts another one. A pass takes so long only if the
+    /// API server does not respond.
     #[arg(long, env = "OSDPL_PASS_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pass_timeout: u64,
     /// Seconds between two checks of a node's maintenance, for changes that no watch reports, such as changes in Nova.
@@ -182,8 +182,8 @@ impl Arguments {
 /// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// If a pass panicked, which ends the controller. The process must then exit: it would answer probes, but reconcile
-/// nothing.
+/// If a pass panicked, which ends the controller. The process must then exit. Otherwise it would still answer probes,
+/// but reconcile nothing.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.

@@ -222,8 +222,8 @@ fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// Replaces every string and number below these paths with another string or number. It keeps the type, because
-/// templates depend on types.
+/// Redacts every string and number below these paths. A redacted value keeps its type, because templates depend on
+/// types.
 fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     let mut redacted = values.clone();
     for path in paths {

@@ -26,6 +26,7 @@ pub(crate) struct Change {
     /// The value before the upgrade; absent if the command does not print values, or if there was no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
+    /// The value after the upgrade; absent if the command does not print values, or if the upgrade removes the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// The object with the Ceph settings from which osdpl took the new value; absent if the value has another source.
@@ -80,11 +81,11 @@ pub(crate) struct Redactor<'a> {
 /// The source of values: helm's record, or the desired state. [`Redactor`] finds secrets differently in the two.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// Recorded values, whose layers osdpl does not know. The redactor hides every path that any layer marks as secret
-    /// now.
+    /// Recorded values, whose layers osdpl does not know. A value counts as marked if any layer of the desired state
+    /// marks its path as secret.
     Record,
-    /// Desired values. The redactor does not hide a value that its layer does not mark as secret, even if the value
-    /// replaces a secret of an earlier layer.
+    /// Desired values. A value counts as marked only if the layer that sets the value marks it as secret. If the value
+    /// replaces a secret of an earlier layer, the mark of that secret does not count.
     Desired,
 }
 

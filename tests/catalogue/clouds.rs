@@ -38,8 +38,8 @@ pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Returns the specs of clouds by name. It combines every OpenStack release with every list of presets, network backend
-/// and storage backend, if osdpl allows the combination.
+/// Returns the specs of clouds by name: every combination of an OpenStack release, a list of presets, a network backend
+/// and a storage backend that osdpl allows.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {

@@ -116,7 +116,7 @@ fn each_check_reports_a_finding() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The password in clouds.yaml passes two parsers: helm's template engine, and then a YAML parser.
+/// Two parsers read the password in clouds.yaml: helm's template engine, and then a YAML parser.
 #[test]
 fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});

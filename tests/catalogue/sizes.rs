@@ -58,7 +58,7 @@ fn every_size_stays_below_its_connection_limit() {
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (used, limit) = (connections(&catalog, &desired), most(&desired));
         // A tenth of the connections is reserved for Jobs, consoles, exporters and administrators.
-        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are at most 90 % of the limit {limit}");
+        assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are more than 90 % of the limit {limit}");
     }
 }
 

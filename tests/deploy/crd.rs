@@ -45,7 +45,7 @@ fn walk<'a>(path: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>)
 #[test]
 fn committed_crds_are_up_to_date() {
     for (file, generated) in COMMITTED.into_iter().zip(generated()) {
-        assert!(read(file) == generated, "{file} is not what `osdpl crd` prints; run: {REGENERATE}");
+        assert!(read(file) == generated, "{file} differs from the output of `osdpl crd`; run: {REGENERATE}");
         assert!(!generated.contains("{{"), "{file} contains `{{{{`, which helm reads as a template");
     }
     let carried = read(CARRIED);
@@ -53,7 +53,7 @@ fn committed_crds_are_up_to_date() {
         carried.strip_prefix("{{- if .Values.crd.create }}\n").and_then(|text| text.strip_suffix("{{- end }}\n"));
     assert!(
         carried == Some(&generated().join("---\n")),
-        "{CARRIED} is not what `osdpl crd` prints between its if and end; run: {REGENERATE}"
+        "{CARRIED} must contain the output of `osdpl crd` between `if` and `end`; run: {REGENERATE}"
     );
 }
 

@@ -141,7 +141,7 @@ fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// Returns the resource in a YAML block, if there is one. If the block has only a `spec`, it returns a complete
+/// Returns the resource in a YAML block, if there is one. If the block has only a `spec`, the result is a complete
 /// resource with this spec.
 fn cloud(page: &str, block: String) -> Option<String> {
     if !block.starts_with("spec:\n") {

@@ -38,8 +38,8 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
 
 /// Returns a function that lists the rights that the operator needs to create a binding.
 ///
-/// The operator needs the right to bind the role. It does not need this right if it also creates the role, because it
-/// must then hold all rights of the role.
+/// The operator needs the right to bind the role. If the operator also creates the role, it needs no such right,
+/// because then it must hold all rights of the role anyway.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()

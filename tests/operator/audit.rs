@@ -101,8 +101,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let installed = world.writes_what_it_plans(began, "install").await;
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // Ignore CRDs. The operator writes them only if an earlier test has left CRDs of mariadb's chart: it makes the
-        // new release their owner.
+        // Ignore CRDs. The operator writes CRDs only if an earlier test has left those of mariadb's chart. Then the
+        // operator makes the new release the owner of these CRDs.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");

@@ -72,7 +72,7 @@ impl World {
         self.api()
     }
 
-    /// Runs `kubectl apply --server-side` for the test's resource with this spec.
+    /// Applies the test's resource with this spec, like `kubectl apply --server-side`.
     pub async fn apply(&self, spec: &Value) -> OpenStackDeployment {
         self.apply_as(NAME, spec).await
     }
@@ -93,7 +93,7 @@ impl World {
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// Runs `kubectl delete --wait=false` for the test's resource.
+    /// Deletes the test's resource without waiting for its finalizer, like `kubectl delete --wait=false`.
     pub async fn delete(&self) {
         self.delete_named(NAME).await;
     }
@@ -108,12 +108,13 @@ impl World {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Calls `find` for every version of the test's resource until it returns a value, and returns this value.
+    /// Calls `find` for every version of the test's resource until `find` returns a value, and returns this value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Calls `find` for every version of the resource with this name until it returns a value, and returns this value.
+    /// Calls `find` for every version of the resource with this name until `find` returns a value, and returns this
+    /// value.
     pub async fn until_of<T>(
         &self,
         name: &str,

@@ -216,8 +216,8 @@ fn ignores_configured_drift() {
         world.until_ready().await;
         edit(world, "kubectl-edit", "exec false").await;
         delete_service(world, "memcached").await;
-        // From now on the operator reports the drift of memcached. If it did not ignore the drift of mariadb, the same
-        // status would contain both.
+        // From now on, the operator must report the drift of memcached and still ignore the drift of mariadb. So the
+        // status that contains the drift of memcached must not contain the drift of mariadb.
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;

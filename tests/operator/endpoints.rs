@@ -12,12 +12,13 @@ use crate::world::{World, now, run_test};
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// Starts an operator that sends its probes and its requests to OpenStack APIs to the fake APIs.
+    /// Starts an operator for which the fake APIs replace all OpenStack APIs, in probes and in other requests.
     pub async fn start_with_fake_apis(&self, server: &FakeApis) -> Operator {
         self.setup_with_fake_apis(server).start().await
     }
 
-    /// Returns the setup of an operator that sends its probes and its requests to OpenStack APIs to the fake APIs.
+    /// Returns the setup of an operator for which the fake APIs replace all OpenStack APIs, in probes and in other
+    /// requests.
     pub fn setup_with_fake_apis(&self, server: &FakeApis) -> Setup<'_> {
         let address = server.address.to_string();
         let arguments = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];

@@ -15,7 +15,7 @@ const SMALL: [&str; 2] = ["mariadb", "memcached"];
 /// The record of a release that is not installed.
 const FORGED: &str = "sh.helm.release.v1.horizon.v1";
 
-/// Returns a cloud whose changes need no approval, so that a plan to uninstall a release would start at once.
+/// Returns a cloud whose changes need no approval, so that the operator would start a planned uninstall at once.
 fn cloud() -> Value {
     let mut spec = services(&SMALL);
     spec["approval"] = json!("Automatic");
@@ -98,14 +98,14 @@ fn forged_release_is_not_uninstalled_without_approval() {
         world.apply(&cloud()).await;
         world.until_ready().await;
 
-        // Under `approval: Automatic`.
+        // The uninstall waits although the spec has `approval: Automatic`.
         forge_release(world).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         let message = &waiting.status().message;
         assert!(message.starts_with("horizon would be uninstalled"), "{message}");
         assert!(waiting.condition("Ready").unwrap().message.contains("does not name it"), "{message}");
 
-        // With an approval of another target.
+        // The uninstall waits although a person has approved another target hash.
         let secrets = world.api::<Secret>();
         secrets.delete(FORGED, &DeleteParams::default()).await.unwrap();
         world.until_ready().await;
@@ -113,7 +113,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         forge_release(world).await;
         world.until_reason(reason::APPROVAL).await;
 
-        // When the resource is deleted.
+        // The uninstall waits although the resource is being deleted.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let child = cloud.child("horizon");
@@ -123,7 +123,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         let removed = uninstalled(world);
         assert!(removed.len() == SMALL.len() && !removed.contains(&"horizon".to_owned()), "{removed:?}");
 
-        // The message names the way out: without osdpl's labels, the release does not belong to the cloud.
+        // Remove osdpl's labels from the record. Then the release does not belong to the cloud, and the deletion ends.
         let labels = json!({"osdpl.dev/attempt": null, "osdpl.dev/inputs": null, "osdpl.dev/release": null});
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         secrets.patch(FORGED, &PatchParams::default(), &patch).await.unwrap();

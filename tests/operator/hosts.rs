@@ -21,7 +21,7 @@ use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
 /// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. The
-/// spec works only with the catalogue of [`without_node_dependencies`].
+/// spec has this effect only with the catalogue of [`without_node_dependencies`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({

@@ -1,4 +1,5 @@
-//! The operator, helm or the API server is killed in the middle of an install. The next operator continues the install.
+//! An install is interrupted: the operator or helm is killed, the operator is stopped, or the API server is killed or
+//! frozen. The same operator or the next one completes the install.
 
 use std::time::Duration;
 

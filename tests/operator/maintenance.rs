@@ -227,6 +227,8 @@ fn maintains_one_node_at_a_time_across_restarts() {
     });
 }
 
+/// Checks that after the maintenance, the operator enables nova-compute only when Nova reports nova-compute as up again
+/// and Neutron reports the node's agents as alive.
 async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_service(node, "state", "down".into());
     server.nova.set_agent(node, false);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test, with_timeout};
 
-/// The nodes that a test adds to those of the control plane. The nodes of every control plane have the labels of all
-/// roles.
+/// The nodes that a test adds to those of the control plane, because the nodes of every control plane already have the
+/// labels of all roles.
 pub struct Nodes<'a> {
     world: &'a World,
     api: Api<Node>,
@@ -25,8 +25,8 @@ impl<'a> Nodes<'a> {
         Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
     }
 
-    /// Adds a node with these labels. The operator must not change them, because it did not set them. Returns the name
-    /// of the node, which contains the test's namespace.
+    /// Adds a node with these labels, and returns the name of the node, which contains the test's namespace. The
+    /// operator must not change these labels, because someone else has set them.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});

@@ -1,6 +1,6 @@
 //! The Job octavia-prerequisites: a Python program of the catalogue that creates the network, flavor, image, ports and
-//! certificates for Octavia's amphorae. The tests run this program with OpenStack's own libraries. It uses a real API
-//! server, with the rights that the release octavia grants, but fake APIs of OpenStack.
+//! certificates for Octavia's amphorae. The tests run this program with OpenStack's own libraries. The program uses a
+//! real API server, with the rights that the release octavia grants, but fake APIs of OpenStack.
 
 mod api;
 mod openstack;

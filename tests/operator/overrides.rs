@@ -127,7 +127,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
                 (rollout.phase == RolloutPhase::AwaitingApproval).then_some(rollout)
             })
             .await;
-        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pod on node-1 has an outdated template");
+        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pod on node-1 is outdated");
         assert_eq!(cloud.child("nova").revision, Some(3));
         check_config(world).await;
 

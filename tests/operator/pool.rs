@@ -143,9 +143,11 @@ impl Plane {
     }
 }
 
-/// Deletes an object, removes its finalizers, and waits until it is deleted. No operator runs at this time that could
-/// remove osdpl's finalizers. CRDs have a finalizer of the API server, which deletes the instances of a CRD first. If
-/// the API server can't list the instances, it retries only minutes later.
+/// Deletes an object, removes its finalizers, and waits until it is deleted.
+///
+/// No operator runs at this time that could remove osdpl's finalizers. CRDs have a finalizer of the API server, which
+/// waits until the API server has deleted the instances of the CRD. If the API server can't list the instances, it
+/// retries only minutes later, which is too long for a test.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

@@ -78,8 +78,8 @@ impl World {
     }
 }
 
-/// Watches the pods of the data plane. For each component, records the maximum number of nodes on which no pod was
-/// ready at the same time.
+/// Watches the pods of the data plane. For each component, records the maximum number of nodes that had no ready pod at
+/// the same time.
 struct Gaps {
     most: Arc<Mutex<BTreeMap<String, usize>>>,
     watch: tokio::task::JoinHandle<()>,
@@ -230,7 +230,7 @@ fn failing_node_stops_a_rollout() {
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
         // The rule breaks only the pods that the rollout creates. These pods have the label of the second generation of
-        // the DaemonSet's template.
+        // the DaemonSet's pod template.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };

@@ -1,5 +1,5 @@
-//! Tests two OpenStackDeployments in one cluster. The operator reconciles only the older cloud until this cloud is
-//! deleted.
+//! Tests two OpenStackDeployments in one cluster. Until the older one is deleted, the operator manages only the older
+//! one, and reports this in the status of the younger one.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn older_cloud_takes_precedence_until_deleted() {
         clouds.sort_by_key(|(cloud, _)| creation(cloud));
         let [(older, first), (younger, second)] = clouds.map(|(cloud, release)| (cloud.name_any(), release));
         let _operator = world.operator().start().await;
-        world.until_of(&older, "the operator reconciles the older cloud", |cloud| cloud.is_ready().then_some(())).await;
+        world.until_of(&older, "the older cloud is Ready", |cloud| cloud.is_ready().then_some(())).await;
         let message = world
             .until_of(&younger, "the younger cloud's status names the older cloud", |cloud| {
                 (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
@@ -36,9 +36,7 @@ fn older_cloud_takes_precedence_until_deleted() {
         assert_eq!(world.helm_runs().len(), 1);
 
         world.delete_named(&older).await;
-        world
-            .until_of(&younger, "the operator reconciles the younger cloud", |cloud| cloud.is_ready().then_some(()))
-            .await;
+        world.until_of(&younger, "the younger cloud is Ready", |cloud| cloud.is_ready().then_some(())).await;
         let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
         assert_eq!(runs, [format!("upgrade {first}"), format!("uninstall {first}"), format!("upgrade {second}")]);
     });
@@ -54,10 +52,10 @@ fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
         let [older, younger] = clouds.map(|cloud| cloud.name_any());
         let _operator = world.operator().start().await;
         let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
-        world.until_of(&older, "the operator reconciles the older cloud", is(reason::PAUSED)).await;
+        world.until_of(&older, "the older cloud's status has the reason Paused", is(reason::PAUSED)).await;
         world.until_of(&younger, "the younger cloud's status names the older cloud", is(reason::OLDER_RESOURCE)).await;
         world.delete_named(&older).await;
-        world.until_of(&younger, "the operator reconciles the younger cloud", is(reason::PAUSED)).await;
+        world.until_of(&younger, "the younger cloud's status has the reason Paused", is(reason::PAUSED)).await;
         assert!(world.helm_runs().is_empty());
     });
 }
@@ -118,7 +116,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         world.delete().await;
         world.until_gone().await;
 
-        // Another release than those of the first cloud: the chart of mariadb contains a CRD, which has one owner.
+        // The second cloud has no mariadb: mariadb's chart contains a CRD, and a CRD belongs to only one release, here
+        // to mariadb of the first cloud.
         let clouds = apply_in(&world.client, &second, &services(&["memcached"])).await;
         until(&world.client, &second, "the second cloud is Ready", StatusAccess::is_ready).await;
         world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
@@ -150,7 +149,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
 
         world.delete().await;
         world.until_gone().await;
-        until(client, &second, "the operator reconciles the younger cloud", StatusAccess::is_ready).await;
+        until(client, &second, "the younger cloud is Ready", StatusAccess::is_ready).await;
         assert_eq!(data(client, first).await, first_data);
         let second_data = data(client, &second).await;
         assert_eq!(second_data.keys().collect::<Vec<_>>(), first_data.keys().collect::<Vec<_>>());

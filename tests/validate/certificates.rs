@@ -31,7 +31,7 @@ fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
 /// Returns the findings about the certificates in these Secrets. Checks that osdpl validated all of the Secrets.
 fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
     let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
-    assert_eq!(report.notes, Vec::<String>::new(), "each Secret was checked");
+    assert_eq!(report.notes, Vec::<String>::new(), "osdpl must validate each Secret");
     let found = report.findings.iter().filter(|found| found.rule == "certificate");
     found.map(|found| format!("{} {}: {}", found.level.as_str(), found.field(), found.text())).collect()
 }

@@ -1,5 +1,5 @@
-//! Checks how `osdpl validate` finds files and what it reports about them: several documents in a file, lists, kinds,
-//! duplicate names, additions to the catalogue.
+//! Checks which files `osdpl validate` reads, and its findings about several documents in a file, lists, kinds,
+//! duplicate names and additions to the catalogue.
 
 use super::command::{VALID, folder, validate};
 

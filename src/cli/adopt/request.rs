@@ -33,8 +33,8 @@ impl Arguments {
         if adoptable.is_empty() {
             return Ok(code);
         }
-        // Name the releases in the annotation. With `all`, the operator would later also adopt a release that can't be
-        // adopted now.
+        // Write the names of the releases into the annotation, and never `all`. With `all`, the operator would later
+        // also adopt a release that can't be adopted now.
         annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",

@@ -120,7 +120,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // Nothing differs, but another tool created this revision, so its record has no label with the inputs.
+        // Another tool created this revision, so its record has no label with the inputs. The missing label alone is
+        // no difference.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }

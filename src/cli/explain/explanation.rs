@@ -70,10 +70,10 @@ pub(crate) struct LayerValue {
     /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The catalogue's explanation why it sets this value, if the catalogue contains one.
+    /// The catalogue's reason for the value; absent if the catalogue states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The CEL expression of the catalogue that results in the value.
+    /// The CEL expression of the catalogue that results in the value; absent if the value is no expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
     /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.

@@ -24,7 +24,7 @@ pub(crate) struct ValueLocation {
     /// The location at which the layer sets the value: a file, line and field such as
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
     pub location: String,
-    /// The catalogue's explanation why it sets this value, if the catalogue contains one.
+    /// The catalogue's reason for the value; `None` if the catalogue states none.
     pub why: Option<String>,
     /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
     pub expression: Option<String>,

@@ -44,8 +44,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // If the schema describes the items of a list or the values of a map, they get their own row. If it does not,
-        // but lists their properties, only the properties get rows.
+        // The items of a list or the values of a map get a row of their own if the schema describes them. Otherwise
+        // only their properties get rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {

@@ -92,7 +92,7 @@ async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> 
     }
     if !missing.is_empty() {
         bail!(
-            "credentials are not stored yet: {}; apply the resource, so that the operator generates them (even if the cloud is paused), and try again",
+            "credentials are not stored yet: {}; apply the resource without `paused`, so that the operator generates them, and try again",
             missing.join(", ")
         );
     }

@@ -103,9 +103,9 @@ impl Expectation {
                 return Err("this expectation has no release; name one with `release`".into());
             }
             (_, None) if is_about_value => return Err("this expectation has no path; name one with `path`".into()),
-            (_, Some(_)) if !is_about_value => return Err("`path` has no effect here; take it out".into()),
+            (_, Some(_)) if !is_about_value => return Err("`path` has no effect here; remove it".into()),
             (Some(_), _) if refused.is_some() || warns.is_some() => {
-                return Err("`release` has no effect here; take it out".into());
+                return Err("`release` has no effect here; remove it".into());
             }
             _ => {}
         }

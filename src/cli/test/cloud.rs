@@ -132,7 +132,7 @@ impl Cloud {
         }
     }
 
-    /// Checks a value.
+    /// Compares the value at the expectation's path with the expectation.
     ///
     /// # Errors
     /// If no layer sets the path and the chart does not have it. The path is then most likely misspelled, and an

@@ -84,7 +84,7 @@ impl Suite {
     pub(crate) fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let location = self.location(index, None);
         match (&case.file, &case.spec) {
-            (Some(_), Some(_)) => bail!("{location}: this case has both `file` and `spec`; take one out"),
+            (Some(_), Some(_)) => bail!("{location}: this case has both `file` and `spec`; remove one of the two"),
             (None, None) if self.file.is_none() => {
                 bail!("{location}: this case names no cloud; add `spec`, or `file` here or for all cases at the top")
             }

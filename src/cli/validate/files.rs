@@ -61,7 +61,8 @@ impl Inputs {
         })
     }
 
-    /// Adds the documents of a file. `is_named` says whether the command line names the file, and not only its folder.
+    /// Adds the documents of a file. `is_named` says whether the command line names the file itself; otherwise the file
+    /// is in a folder that the command line names.
     fn add(&mut self, file: &Path, text: String, is_named: bool) {
         let name = display_name(file);
         self.documents

@@ -124,7 +124,7 @@ impl Explanation {
         text
     }
 
-    /// Explains a release that waits for no known root cause, unless the release is ready.
+    /// Explains a release that is not ready. Does nothing if the release is ready.
     fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {
@@ -227,7 +227,7 @@ fn is_cron(affected: &AffectedObject) -> bool {
 }
 
 /// Returns a line about an object that waits for the root cause, such as
-/// `nova/compute waits for it, through neutron/ovs-agent`. The lines before name the root cause.
+/// `nova/compute waits for it, through neutron/ovs-agent`. The line before these lines names the root cause.
 fn describe_wait(chain: &Chain) -> Option<String> {
     let [affected, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();

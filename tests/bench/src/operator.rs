@@ -74,7 +74,7 @@ pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     Ok(Cost { wall, helm: cpu.children, operator: cpu.own })
 }
 
-/// Runs `kubectl apply --server-side` for the resource.
+/// Applies the resource, like `kubectl apply --server-side`.
 pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     cloud.api().patch(&name, &PatchParams::apply("bench").force(), &Patch::Apply(&cloud.deployment)).await?;

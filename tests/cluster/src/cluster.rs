@@ -162,8 +162,8 @@ impl Cluster {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
-    /// Writes a kubeconfig with the rights of a service account, and returns the path of the kubeconfig. It refers to
-    /// a file with the token.
+    /// Writes a kubeconfig with the rights of a service account, and returns the path of the kubeconfig. The
+    /// kubeconfig refers to a file with the token.
     ///
     /// # Errors
     /// If the API server refuses the token, or a file cannot be written.

@@ -67,7 +67,7 @@ enum Command {
     /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
-    /// Replace this process by a program that the kernel kills when its parent exits.
+    /// Replace this process by a program. The kernel kills the program when the process PARENT exits.
     #[command(hide = true)]
     Exec {
         parent: i32,

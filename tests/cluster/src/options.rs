@@ -53,8 +53,8 @@ pub struct Options {
     pub nodes: Vec<Node>,
     /// The settings of the audit log; `None` means no audit log.
     pub audit: Option<Audit>,
-    /// The Kubernetes minor version that the control plane emulates, such as `1.34`. By default, it has its own
-    /// version.
+    /// The Kubernetes minor version that the control plane emulates, such as `1.34`; `None` means the version of its
+    /// programs.
     pub emulated_version: Option<String>,
     /// The kubeconfig of an existing cluster. If it is set, the caller uses this cluster, and no control plane is
     /// started.

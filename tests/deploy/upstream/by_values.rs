@@ -1,5 +1,5 @@
-//! Renders upstream's charts with two features that the charts do not offer, so that the catalogue adds volumes and
-//! objects through values: certificates that the user provides, and a PVC for images while Cinder stores images, too.
+//! Renders upstream's charts with two features that the charts do not offer: certificates that the user provides, and a
+//! PVC for images while Cinder stores images, too. For these features, the catalogue's values add volumes and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The Roles and `RoleBindings` in Rook's namespace: ceph-adapter-rook's templates append a random suffix to their
-/// names with `randAlphaNum 5 | lower`.
+/// The beginnings of names with a random suffix. ceph-adapter-rook's templates append the suffix to the names of Roles
+/// and `RoleBindings` in Rook's namespace, with `randAlphaNum 5 | lower`.
 const DRAWN: [&str; 2] =
     ["name: ceph-adapter-rook-namespace-client-ceph-config-", "name: ceph-adapter-rook-namespace-client-key-"];
 

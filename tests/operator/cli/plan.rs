@@ -58,8 +58,8 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
 pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
-/// Checks that `osdpl plan` and `osdpl why` work with read access only, and that each command names what it could not
-/// read.
+/// Checks that `osdpl plan` and `osdpl why` work with read access only, and that each command names the data that it
+/// could not read.
 async fn check_commands_with_read_access(world: &World, reader: &Path) {
     let ready = world.plan_as(reader, &[]);
     assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");

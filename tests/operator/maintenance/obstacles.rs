@@ -1,5 +1,6 @@
-//! Tests what blocks a maintenance: instances, quorum, PodDisruptionBudgets, an unavailable Nova. Other tests cancel a
-//! maintenance. If someone else has cordoned a node or disabled a service, the operator must not revert this.
+//! Tests the obstacles of a maintenance, such as instances that can't be migrated, a quorum, PodDisruptionBudgets or an
+//! unavailable Nova. Also tests that a maintenance can be cancelled. If someone else has cordoned the node or disabled
+//! the node's compute service, both must stay so after the maintenance.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;

@@ -19,7 +19,7 @@ pub const PROJECT: &str = "0123456789abcdef0123456789abcdef";
 /// The content of the image of amphorae that the program downloads.
 pub const IMAGE: &[u8] = b"QFI\xfb an image of amphorae";
 
-/// The HTTP server of the fake APIs. When it is dropped, it stops and connections are refused.
+/// The HTTP server of the fake APIs. When this value is dropped, the server stops, and connections are refused.
 pub struct OpenStack {
     pub address: String,
     cloud: Arc<Mutex<Cloud>>,

@@ -22,8 +22,8 @@ releases:
     values: {user: \"${ceph.manila.user}\", pool: \"${ceph.manila.pool}\", digest: \"${ceph.manila.digest}\"}
 ";
 
-/// The template of manila's share service. Its pods mount ceph.conf and the keyring, so they start only when osdpl has
-/// written both.
+/// The chart template of manila's share service. The pods of its Deployment mount ceph.conf and the keyring, so these
+/// pods start only when osdpl has written both.
 const TEMPLATE: &str = "\
 apiVersion: apps/v1
 kind: Deployment

@@ -83,7 +83,7 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
 }
 
 /// Returns the version of a module in the `require` lines of `go.mod`, without `v`. The result is empty if the module
-/// has no such line. A test makes sure that it has one for every program.
+/// has no such line. A test makes sure that every program has one.
 fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()

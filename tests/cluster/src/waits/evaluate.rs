@@ -39,8 +39,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
     for key in RULE_KEYS {
         let value = rule.and_then(|(_, rule)| rule.value(key));
-        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the
-        // pod's template.
+        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the pod
+        // template, or a test has set it on the running pod.
         if value.is_some() || pod.settings.contains_key("rule") {
             wanted.insert(key.to_string(), value);
         }
@@ -137,9 +137,10 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// Returns whether an earlier pod of the same owner, such as a Job, has failed. With the behaviour `fail-once` and
-/// restart policy Never, only the first pod of an owner fails. With another restart policy, kwok's stages use the
-/// restart count of the pod.
+/// Returns whether a pod with the behaviour `fail-once` must work, because an earlier pod of the same owner has failed.
+///
+/// The owner is, for example, a Job. This applies only with restart policy Never. With another restart policy, a pod
+/// itself fails once and restarts, and kwok's stages use the restart count of the pod.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

@@ -10,6 +10,7 @@ use kube::runtime::watcher::Event;
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,
+    /// Whether the watch has listed all objects at least once.
     pub is_known: bool,
 }
 
