@@ -44,7 +44,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Watches the cluster, and releases each pod when all objects for which it waits are available. Runs until the process
 /// exits.
 pub(crate) async fn run(client: Client) {
-    let (sender, mut failures) = mpsc::unbounded_channel();
+    let (sender, mut finished) = mpsc::unbounded_channel();
     let mut writer = ResultWriter {
         client: client.clone(),
         permits: Arc::new(Semaphore::new(PATCHES)),
@@ -57,10 +57,7 @@ pub(crate) async fn run(client: Client) {
     loop {
         tokio::select! {
             Some(change) = changes.next() => world.apply(change, &mut touched),
-            Some(uid) = failures.recv() => {
-                writer.sent.remove(&uid);
-                touched.all = true;
-            }
+            Some((uid, succeeded)) = finished.recv() => touched.all |= writer.finish(&uid, succeeded),
         }
         // Take all pending changes before the evaluation, so that a burst of changes is evaluated only once.
         while let Some(Some(change)) = changes.next().now_or_never() {
@@ -77,10 +74,21 @@ pub(crate) async fn run(client: Client) {
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
-    sender: mpsc::UnboundedSender<String>,
-    /// The last patch that was sent for each object, by the object's uid. Until the watch reports the patched object,
-    /// evaluations return the same patch again, and it need not be sent twice.
-    sent: HashMap<String, Value>,
+    /// Receives the uid of the object after each patch, and whether the patch succeeded.
+    sender: mpsc::UnboundedSender<(String, bool)>,
+    /// The last patch of each object, by the object's uid.
+    sent: HashMap<String, SentPatch>,
+}
+
+/// A patch that was sent. Until the watch reports the patched object, evaluations return the same patch again, and it
+/// need not be sent twice.
+struct SentPatch {
+    patch: Value,
+    /// Whether the API server has not responded yet. Then no other patch of the object is sent, because the API server
+    /// could execute the later one first.
+    is_pending: bool,
+    /// Whether an evaluation has returned another patch in the meantime.
+    is_outdated: bool,
 }
 
 impl ResultWriter {
@@ -88,7 +96,9 @@ impl ResultWriter {
         for (key, pod) in world.pods().filter(|(key, pod)| touched.has(key, pod)) {
             let annotations = evaluate::evaluate(key, pod, world);
             if annotations.is_empty() {
-                self.sent.remove(&pod.uid);
+                if self.sent.get(&pod.uid).is_some_and(|sent| !sent.is_pending) {
+                    self.sent.remove(&pod.uid);
+                }
             } else if let Some(patch) = self.new_patch(&pod.uid, annotations) {
                 events::failed_mounts(&self.client, key, pod, &patch);
                 self.send(Api::<Pod>::namespaced(self.client.clone(), &key.namespace), &key.name, &pod.uid, patch);
@@ -106,11 +116,30 @@ impl ResultWriter {
             annotations.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
         // The patch contains the uid, so that the API server refuses the patch if a newer pod has the same name.
         let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
-        let is_new = self.sent.get(uid) != Some(&patch);
-        is_new.then(|| {
-            self.sent.insert(uid.to_string(), patch.clone());
-            patch
-        })
+        match self.sent.get_mut(uid) {
+            Some(sent) if sent.patch == patch => None,
+            Some(sent) if sent.is_pending => {
+                sent.is_outdated = true;
+                None
+            }
+            Some(_) | None => {
+                let sent = SentPatch { patch: patch.clone(), is_pending: true, is_outdated: false };
+                self.sent.insert(uid.to_string(), sent);
+                Some(patch)
+            }
+        }
+    }
+
+    /// Notes that the API server has responded to a patch. Returns whether another evaluation is necessary: the patch
+    /// failed, or evaluations have returned another one.
+    fn finish(&mut self, uid: &str, succeeded: bool) -> bool {
+        let Some(sent) = self.sent.get_mut(uid) else { return true };
+        sent.is_pending = false;
+        let again = !succeeded || sent.is_outdated;
+        if again {
+            self.sent.remove(uid);
+        }
+        again
     }
 
     fn send<K>(&self, api: Api<K>, name: &str, uid: &str, patch: Value)
@@ -121,16 +150,42 @@ impl ResultWriter {
         let (permits, sender) = (Arc::clone(&self.permits), self.sender.clone());
         tokio::spawn(async move {
             let _permit = permits.acquire().await;
-            if let Err(error) = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            let succeeded = patched.is_ok();
+            if let Err(error) = patched {
                 let is_gone =
                     matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
                 if !is_gone {
                     eprintln!("cannot patch {name}: {}", crate::error::api_message(&error));
                 }
                 tokio::time::sleep(RETRY_DELAY).await;
-                // The send cannot fail: the receiver exists until the process exits.
-                let _ = sender.send(uid);
             }
+            // The send cannot fail: the receiver exists until the process exits.
+            let _ = sender.send((uid, succeeded));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn sends_one_patch_of_an_object_at_a_time() {
+        let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let (sender, _receiver) = mpsc::unbounded_channel();
+        let mut writer =
+            ResultWriter { client, permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
+        let annotations = |digest: &str| [(IN_FORCE.to_string(), Some(digest.to_string()))].into();
+        assert!(writer.new_patch("a", annotations("old")).is_some());
+        assert_eq!(writer.new_patch("a", annotations("old")), None, "the same patch is not sent twice");
+        assert_eq!(writer.new_patch("a", annotations("new")), None, "the API server could execute it first");
+        assert!(writer.new_patch("b", annotations("old")).is_some());
+        assert!(writer.finish("a", true), "the other patch is still to be sent");
+        assert!(writer.new_patch("a", annotations("new")).is_some());
+        assert!(!writer.finish("a", true), "nothing else is to be sent");
+        assert!(!writer.finish("b", true));
+        assert_eq!(writer.new_patch("b", annotations("old")), None, "the watch has not reported the patch yet");
+        assert!(writer.finish("b", false), "a failed patch is sent again");
     }
 }
