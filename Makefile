@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ demo-down:
 ## make build       build osdpl (target/release/osdpl)
 build:
 	$(CARGO) build --release -p osdpl --bins
+
+# The program of the operator's image.
+dist:
+	$(CARGO) build --config deploy/dist.toml --profile dist -p osdpl --bins
 
 ## make check       run the tests that need no control plane: lints, unit tests, goldens, bad inputs, layout, deploy
 check: lint
@@ -56,21 +60,21 @@ test-charts:
 	else echo "skipped the tests with charts of other projects: $$CHARTS contains no chart rook-ceph"; fi
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
-bench:
-	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
-	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
+bench: dist
+	$(CARGO) build --release -p cluster -p bench --bins
+	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/minimal.yaml \
 		--charts "$${CHARTS:-tests/charts}"
 
 ## make bench-scale benchmark the operator with 60 releases, 5 000 pods and 300 nodes
-bench-scale:
-	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
-	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
+bench-scale: dist
+	$(CARGO) build --release -p cluster -p bench --bins
+	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
 
 ## make bench-plan  benchmark loading, resolving, planning (60 and 1 000 releases) and validating, without a cluster
-bench-plan:
-	$(CARGO) build --release -p osdpl -p bench --bins
-	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
+bench-plan: dist
+	$(CARGO) build --release -p bench --bins
+	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
 
 ## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:
@@ -90,8 +94,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 ## make image-root  build the root folder of the operator's image in target/image-root
-image-root:
-	$(CARGO) build --profile dist -p osdpl --bins
+image-root: dist
 	$(CARGO) build -q -p osdpl -p cluster --bin cluster
 	deploy/image-root target/image-root --osdpl target/dist/osdpl \
 		--helm "$$(target/debug/cluster programs helm4 | awk 'END {print $$NF}')" $${CHARTS:+--charts "$$CHARTS"}

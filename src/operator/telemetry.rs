@@ -13,7 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, NoLabel
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -167,7 +167,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let (passes, failures) = (Counter::default(), Counter::default());
-        let seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
+        let seconds = Histogram::new(std::iter::successors(Some(0.001), |bound| Some(bound * 2.0)).take(14));
         let (ready_releases, wanted_releases) = (Gauge::default(), Gauge::default());
         registry.register("reconciles", "Reconcile passes started", passes.clone());
         registry.register("reconcile_failures", "Reconcile passes that failed", failures.clone());
