@@ -236,7 +236,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
+    selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect())
 }
 
 /// Returns the variables for the CEL expressions of one release. The result contains the shared variables and
