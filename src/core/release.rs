@@ -33,7 +33,7 @@ mod verb;
 pub use attempt::{Attempt, BadAttempt};
 pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
 pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
-pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
+pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects, decode_values};
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
 pub(crate) use meta::RELEASE_NAME_ANNOTATION;

@@ -160,7 +160,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         );
         let record =
             secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
-        let values = osdpl_core::release::decode(&record).unwrap().config;
+        let values = osdpl_core::release::decode_values(&record).unwrap();
         let root = secret_value(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
         let root = String::from_utf8(root).unwrap();
         assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
