@@ -16,6 +16,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, RootCertStore};
 
+use crate::resolve::resolve;
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body, far above the real sizes.
@@ -78,11 +79,13 @@ impl Http {
     /// Sends a request; `None` if the connection failed.
     pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
         let HttpConfig { address, timeout, ca: _ } = &self.config;
-        let stream = match address {
-            Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
-            None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
+        let connect = async {
+            match address {
+                Some(address) => TcpStream::connect(address.as_str()).await,
+                None => TcpStream::connect(resolve(&url.host, url.port).await?.as_slice()).await,
+            }
         };
-        let stream = stream.ok()?.ok()?;
+        let stream = tokio::time::timeout(*timeout, connect).await.ok()?.ok()?;
         let response = async {
             let request = request(url, method, headers, body)?;
             if url.tls {

@@ -7,7 +7,9 @@
 mod controller;
 mod error;
 mod http;
+mod resolve;
 
 pub use controller::run_controller;
 pub use error::{Error, ErrorContext, api_message, explain};
 pub use http::{Http, HttpConfig};
+pub use resolve::resolve;
