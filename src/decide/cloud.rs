@@ -13,7 +13,8 @@ use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::{annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references};
+use super::spec_references;
+use super::{annotations, ceph, changes, comparison, external, hosts, nodes, ownership, releases, rollouts};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
@@ -31,6 +32,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
     let requested = selection(deployment, &deployment.spec, catalog);
+    draft.requests.namespaces = ownership::namespaces(deployment, &requested);
     draft.requests.objects = spec_references::references(&deployment.spec, catalog, &requested);
     draft.requests.rook = ceph::watched(&deployment.spec);
     if is_reading(&draft) {

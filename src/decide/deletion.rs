@@ -15,7 +15,7 @@ use super::plan::{Hold, Plan};
 use super::requests::{Read, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
-use super::{ceph, nodes, releases};
+use super::{ceph, nodes, ownership, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
@@ -57,6 +57,10 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
+    draft.requests.namespaces = ownership::namespaces(deployment, &selection);
+    if !snapshot.objects.listed {
+        return draft.hold(Hold::Objects);
+    }
     let names = release_names(&selection);
     let observed = observe(snapshot, &selection, &names);
     let rules = DeletionRules::of(deployment);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::resource::release_names;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
@@ -14,6 +15,13 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
     names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// Returns the namespaces in which the cloud may have releases and objects: the namespace of the resource, those of the
+/// releases in the catalogue, as the spec sets them, and those that the status names.
+pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
+    let releases = recorded(deployment).into_iter().chain(release_names(selection).into_keys());
+    releases.map(|key| key.namespace).chain([selection.namespace.clone()]).collect()
 }
 
 /// Removes osdpl's labels from releases in namespaces that neither the spec nor the status names, and determines the

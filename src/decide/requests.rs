@@ -66,6 +66,9 @@ pub struct ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
+    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release records
+    /// and osdpl's own objects only there.
+    pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
     /// The objects that have the name of an object of osdpl but lack osdpl's label, and that the operator therefore

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
+use kube::api::ObjectMeta;
 
 use super::ownership::claim;
 use super::snapshot::Snapshot;
@@ -109,23 +110,22 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
 ///
 /// A resource from which osdpl has removed its finalizer does not count, even if the finalizer of another controller
 /// keeps the resource in the cluster.
-pub fn find_older<'a>(
-    all: impl IntoIterator<Item = &'a OpenStackDeployment>,
+pub fn find_older<'a, K: ResourceExt + 'a>(
+    all: impl IntoIterator<Item = &'a K>,
     than: Option<&OpenStackDeployment>,
 ) -> Option<String> {
-    let age =
-        |d: &OpenStackDeployment| (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone());
-    let oldest = all.into_iter().filter(|other| !is_finalized(other)).min_by_key(|other| age(other))?;
-    than.is_none_or(|this| age(oldest) < age(this))
+    let age = |meta: &ObjectMeta| (meta.creation_timestamp.clone().map(|time| time.0), meta.uid.clone());
+    let oldest = all.into_iter().filter(|other| !is_finalized(*other)).min_by_key(|other| age(other.meta()))?;
+    than.is_none_or(|this| age(oldest.meta()) < age(&this.metadata))
         .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
 }
 
 /// Returns whether a resource is being deleted and osdpl has already removed its finalizer.
 ///
 /// The finalizer of another controller may keep such a resource in the cluster for long.
-pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
+pub fn is_finalized(deployment: &impl ResourceExt) -> bool {
     let is_ours = |finalizer: &String| finalizer == FINALIZER;
-    deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
+    deployment.meta().deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
-use osdpl_client::{Error, ErrorContext};
+use osdpl_client::{Error, ErrorContext, Stored};
 use osdpl_core::api::{
     MAINTENANCE_FINALIZER, MANAGER, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, RETRY,
 };
@@ -27,6 +27,11 @@ impl Cluster {
 
     /// Returns a client for requests about NodeMaintenance resources.
     pub(crate) fn maintenances(&self) -> Api<NodeMaintenance> {
+        Api::all(self.client.clone())
+    }
+
+    /// Returns a client for the watch on NodeMaintenance resources, of which some may be unreadable.
+    pub(crate) fn stored_maintenances(&self) -> Api<Stored<NodeMaintenance>> {
         Api::all(self.client.clone())
     }
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use kube::Api;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::{Controller, watcher};
-use osdpl_client::ErrorContext;
+use osdpl_client::{ErrorContext, Stored};
 use osdpl_core::api::{MANAGER, OpenStackDeployment};
 use tokio::sync::Notify;
 
@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// Creates a controller of all `OpenStackDeployment`s. The caller runs it.
-    pub(crate) fn controller(&self) -> Controller<OpenStackDeployment> {
+    pub(crate) fn controller(&self) -> Controller<Stored<OpenStackDeployment>> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }
 }

@@ -47,7 +47,7 @@ use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
-use osdpl_client::run_controller;
+use osdpl_client::{Stored, run_controller};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
@@ -83,7 +83,7 @@ pub struct Context {
     pass_timeout: Duration,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
     /// sets this field when it starts the controller.
-    deployments: OnceLock<Store<OpenStackDeployment>>,
+    deployments: OnceLock<Store<Stored<OpenStackDeployment>>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
@@ -171,7 +171,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
+fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: Arc<Context>) -> Action {
     context.metrics.count_failure();
     Action::requeue(ERROR_DELAY)
 }
@@ -181,14 +181,15 @@ fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Cont
 /// # Errors
 /// If the API server refuses a request without which the pass cannot continue, or does not respond in time. The status
 /// reports all other problems.
-async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
+async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
+    let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
     // Wait for the lock without a limit: the pass that holds the lock has a limit of its own.
     let mut memory = context.memory.lock().await;
     // If the pass is stopped, the actions that it has not executed stay due, and the next pass plans them again.
-    let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(&deployment, &context, &mut memory)));
+    let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));
     let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
     drop(memory);
-    let report = context.report_pass_failure(&deployment, result.as_ref().err());
+    let report = context.report_pass_failure(deployment, result.as_ref().err());
     if tokio::time::timeout(context.pass_timeout, report).await.is_err() {
         tracing::warn!("can't report failing passes in the status: the API server did not respond in time");
     }
@@ -266,6 +267,9 @@ impl Context {
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
+        if !plan.requests.namespaces.is_empty() {
+            self.tasks.read_records_in(plan.requests.namespaces.clone());
+        }
         self.charts.request(&plan.requests.charts);
         if let Some(watches) = &plan.requests.watches {
             self.tasks.watch_drift_of(watches.drift.clone());
@@ -282,15 +286,16 @@ impl Context {
         }
     }
 
-    /// Returns the older resource that takes precedence over this one; `None` if this one is the oldest.
+    /// Returns the older resource that takes precedence over this one, even if it can't be read; `None` if this one is
+    /// the oldest.
     fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
+        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(*other)), Some(deployment))
     }
 
     /// Whether osdpl's finalizer was removed from a resource that is being deleted. The watch may still list the
     /// resource with the finalizer.
-    fn is_finalized(&self, deployment: &OpenStackDeployment) -> bool {
+    fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))
     }

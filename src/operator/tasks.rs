@@ -41,6 +41,7 @@ use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 pub use observation::Observation;
+pub(crate) use releases::named_namespaces;
 pub use watch::Scope;
 
 use osdpl_core::cause::Chain;
@@ -93,6 +94,7 @@ pub struct Options {
 /// The running tasks, with their results. Dropping this value stops the tasks.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
+    record_namespaces: latest::Sender<Option<BTreeSet<String>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
@@ -114,7 +116,9 @@ impl Tasks {
     pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
-        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
+        let record_namespaces = latest::Sender::new(None);
+        let namespaces = record_namespaces.subscribe();
+        let releases = releases::spawn(&mut spawner, client, options, &problems, namespaces, Arc::clone(trigger));
         let (health, health_shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
         let drift_scope = latest::Sender::new(None);
         let drift_task = drift::DriftTask {
@@ -133,6 +137,7 @@ impl Tasks {
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
         Self {
             releases,
+            record_namespaces,
             health,
             health_shared,
             drift,
@@ -182,6 +187,12 @@ impl Tasks {
     /// release.
     pub fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         self.health_shared.explain_pod(namespace, name)
+    }
+
+    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases task
+    /// reads the bodies in the namespaces that the stored resources name.
+    pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
+        replace(&self.record_namespaces, Some(namespaces));
     }
 
     /// Limits the watch for drift to these releases. Before the first call, it covers all releases of this operator.

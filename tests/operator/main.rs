@@ -55,6 +55,7 @@ mod several_clouds;
 mod spec;
 mod steady;
 mod tempest;
+mod unreadable;
 mod warnings;
 mod webhook;
 mod world;

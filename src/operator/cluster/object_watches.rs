@@ -85,6 +85,10 @@ impl ObjectWatches {
 
     /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
+        if !requests.namespaces.is_empty() {
+            self.own_secrets.watch(&requests.namespaces);
+            self.own_maps.watch(&requests.namespaces);
+        }
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
@@ -189,6 +193,33 @@ mod tests {
         assert!(update(&mut state, Ok(None)));
         assert!(!update(&mut state, error()) && !update(&mut state, Ok(None)));
         assert!(matches!(state, ObjectState::Missing));
+    }
+
+    #[tokio::test]
+    async fn watches_own_objects_only_in_the_namespaces_of_the_cloud() {
+        let (sender, mut requests) = tokio::sync::mpsc::unbounded_channel();
+        let respond = move |request: axum::extract::Request| {
+            let _ = sender.send(request.uri().path().to_owned());
+            std::future::pending::<String>()
+        };
+        let inputs =
+            ObjectWatches::new(kube::Client::new(axum::Router::new().fallback(respond), "cloud"), Arc::default());
+        assert!(!inputs.own_secrets.is_known(), "before the first plan, no namespace is watched");
+        let namespaces = ["compute".to_owned(), "openstack".to_owned()].into();
+        inputs.subscribe(&Requests { namespaces, ..Requests::default() });
+        let mut expected: BTreeSet<String> = ["compute", "openstack"]
+            .into_iter()
+            .flat_map(|namespace| {
+                ["secrets", "configmaps"].map(|kind| format!("/api/v1/namespaces/{namespace}/{kind}"))
+            })
+            .collect();
+        while !expected.is_empty() {
+            let path = requests.recv().await.unwrap();
+            assert!(path != "/api/v1/secrets", "no Secret of another namespace is read");
+            expected.remove(&path);
+        }
+        inputs.subscribe(&Requests::default());
+        assert!(!inputs.own_secrets.is_known(), "the watches have not listed the objects yet");
     }
 
     #[tokio::test]

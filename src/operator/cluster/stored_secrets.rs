@@ -11,31 +11,34 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::{Error, ErrorContext};
+use crate::tasks::named_namespaces;
+use osdpl_client::Stored;
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the contents of the Secrets that osdpl wrote, and of the Secrets that the specs of `OpenStackDeployment`s
-/// name.
+/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of the
+/// Secrets that the specs name.
 ///
 /// # Errors
 /// If a request to the API server fails.
 pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
-    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
-    let own = Api::<Secret>::all(client.clone())
-        .list(&own)
-        .await
-        .with_context(|| "listing Secrets of the operator".into())?;
-    let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
     // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
     // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
-    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
+    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
+    let mut found = BTreeSet::new();
+    for namespace in deployments.iter().flat_map(named_namespaces).collect::<BTreeSet<_>>() {
+        let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let own = api.list(&own).await.with_context(|| format!("listing Secrets of the operator in {namespace}"))?;
+        found.extend(own.items.iter().flat_map(own_contents));
+    }
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
-    for deployment in deployments {
+    for deployment in deployments.iter().filter_map(Stored::content) {
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
@@ -50,7 +53,7 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
 }
 
 /// Returns the listed `OpenStackDeployment`s; none if their CRD does not exist yet.
-fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
+fn if_defined<K>(listed: Result<Vec<K>, kube::Error>) -> Result<Vec<K>, Error> {
     match listed {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         listed => listed.with_context(|| "listing OpenStackDeployments".into()),
@@ -176,8 +179,11 @@ mod tests {
     #[test]
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
-        assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list is an error, because there may be resources");
+        assert!(if_defined::<Secret>(Err(refused(404))).unwrap().is_empty());
+        assert!(
+            if_defined::<Secret>(Err(refused(403))).is_err(),
+            "a forbidden list is an error, because there may be resources"
+        );
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Observes helm's release records.
 //!
 //! The task watches the metadata of the records of all releases. It fetches the bodies of records only for releases
-//! that this operator manages or has managed. During an operation, helm changes the record at each hook, and the task
+//! that have osdpl's labels and are in a namespace of the cloud, because anyone who may write Secrets in another
+//! namespace can set the labels. During an operation, helm changes the record at each hook, and the task
 //! fetches the body after each change.
 
 mod bodies;
 mod body;
+mod namespaces;
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
+pub(crate) use namespaces::named_namespaces;
 use records::{Newest, Records, is_locked};
 
 use super::partial::RecordHead;
@@ -64,6 +67,7 @@ pub(super) fn spawn(
     client: &Client,
     options: &Options,
     problems: &Problems,
+    namespaces: watch::Receiver<Option<BTreeSet<String>>>,
     trigger: Arc<Notify>,
 ) -> watch::Receiver<Option<Arc<Releases>>> {
     let shared = Shared::default();
@@ -83,10 +87,13 @@ pub(super) fn spawn(
         });
     }
     let (sender, receiver) = watch::channel(None);
-    let task = ReleaseTask { shared, owner: Arc::clone(&options.liveness), sender, trigger };
+    let task = ReleaseTask { shared, owner: Arc::clone(&options.liveness), namespaces, sender, trigger };
     let (client, scrubber, own_problems) = (client.clone(), options.scrubber.clone(), problems.clone());
+    let scope = options.scope.clone();
     spawner.spawn("release records", problems, move || {
-        task.clone().run(Bodies::new(client.clone(), scrubber.clone(), own_problems.clone()))
+        let (client, scope, problems) = (client.clone(), scope.clone(), own_problems.clone());
+        let (task, bodies) = (task.clone(), Bodies::new(client.clone(), scrubber.clone(), problems.clone()));
+        async move { task.run(bodies, namespaces::initial(&client, scope, &problems).await).await }
     });
     receiver
 }
@@ -95,6 +102,8 @@ pub(super) fn spawn(
 struct ReleaseTask {
     shared: Shared,
     owner: LivenessCheck,
+    /// The namespaces of the cloud; `None` before the first plan.
+    namespaces: watch::Receiver<Option<BTreeSet<String>>>,
     sender: watch::Sender<Option<Arc<Releases>>>,
     trigger: Arc<Notify>,
 }
@@ -102,13 +111,17 @@ struct ReleaseTask {
 impl ReleaseTask {
     /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
     /// one.
-    async fn run(self, mut bodies: Bodies) {
+    ///
+    /// Before the first plan, the namespaces of the cloud are the `initial` ones.
+    async fn run(mut self, mut bodies: Bodies, initial: BTreeSet<String>) {
         let mut fetching = FuturesUnordered::new();
         loop {
             let newest = self.shared.records().newest();
             let mut recheck = false;
             if let Some(newest) = newest {
-                fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
+                let namespaces = self.namespaces.borrow_and_update().clone();
+                let namespaces = namespaces.as_ref().unwrap_or(&initial);
+                fetching.extend(bodies.begin_fetches(&newest, namespaces, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // Publish the first result only after all bodies were read, so that a restarted operator reports the
@@ -120,6 +133,7 @@ impl ReleaseTask {
             tokio::select! {
                 () = self.shared.changed.notified() => tokio::time::sleep(DEBOUNCE).await,
                 Some(fetched) = fetching.next() => bodies.store_fetched(fetched),
+                Ok(()) = self.namespaces.changed() => {}
                 () = tokio::time::sleep(RECHECK_INTERVAL), if recheck => {}
             }
         }
