@@ -145,6 +145,7 @@ enum Command {
 
 /// Parses the command line, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
+    disable_core_dumps();
     let mut arguments_os = std::env::args_os();
     let program_name = arguments_os.next().unwrap_or_default().to_string_lossy().into_owned();
     if program_name.ends_with(completions::KUBECTL) {
@@ -170,6 +171,17 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// Keeps the kernel from writing the memory of this process to a file, because the memory contains the passwords of the
+/// cloud. helm inherits the limit.
+///
+/// A failure is not an error: an unprivileged process may lower its own limit, so only old kernels refuse it.
+fn disable_core_dumps() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    // The kernel ignores the limit if it pipes core dumps to a program (`core(5)`).
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
 /// Adds a similar command to the error. clap suggests one for a misspelled command, but not after `help`.
 fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
@@ -191,7 +203,8 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
 }
 
 /// Builds a runtime with one thread: the operator mostly waits, and every allocating thread would keep its own malloc
-/// arena resident. Charts and records are read on the single blocking thread.
+/// arena resident. Charts and records are read on the single blocking thread. Names of hosts are resolved on other
+/// threads (`osdpl_client::resolve`), which a DNS outage may block.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
