@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn silent_dns_server_does_not_stop_other_work() {
         // The same runtime as that of the operator.
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all();
-        let runtime = { runtime }.build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
         runtime.block_on(async {
             let mut servers = Vec::new();
             let mut lookups = Vec::new();

@@ -95,19 +95,20 @@ impl Scrubber {
             let before = removed.partition_point(|(start, _)| *start <= at);
             at + before.checked_sub(1).map_or(0, |last| removed[last].1)
         };
-        let found = |form: &String| {
-            let all: Vec<_> =
-                joined.match_indices(form.as_str()).map(|(start, found)| (start, start + found.len())).collect();
-            all.into_iter().map(|(start, end)| (offset(start), offset(end - 1) + 1))
-        };
-        self.joined.iter().flat_map(found).collect()
+        let mut found = Vec::new();
+        for form in &self.joined {
+            let matches = joined.match_indices(form.as_str());
+            found.extend(matches.map(|(start, form)| (offset(start), offset(start + form.len() - 1) + 1)));
+        }
+        found
     }
 
     /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
         // The longest forms are first.
-        let is_known =
-            |line: &str| self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line));
+        let is_known = move |line: &str| {
+            self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
+        };
         key_lines(text).filter(move |(_, line)| is_known(line)).map(|(start, line)| (start, start + line.len()))
     }
 
@@ -158,7 +159,7 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
     };
     let words = text.split(ends).filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
-    words.map(|word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
+    words.map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
 }
 
 /// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.

@@ -37,8 +37,9 @@ fn shipped_expressions_need_little_work() {
 
 /// An addition with an expression that would run for hours or create gigabytes, in a value or in a condition.
 fn bomb(values: &str, when: &str) -> Addition {
-    let fragment =
-        format!("- when: \"{when}\"\n  releases: {{memcached: {{values: {{conf: {{bomb: \"{values}\"}}}}}}}}");
+    let fragment = format!(
+        "- when: \"{when}\"\n  releases: {{memcached: {{values: {{conf: {{memcached: {{memory: \"{values}\"}}}}}}}}}}"
+    );
     let text = format!("preset: bomb\ndescription: A test.\nservices: [memcached]\nfragments:\n{fragment}\n");
     Addition { source: "ConfigMap openstack/bomb".to_owned(), data: [("presets.bomb.yaml".to_owned(), text)].into() }
 }

@@ -25,11 +25,11 @@ pub(super) fn find(text: &str) -> Vec<(usize, usize)> {
 /// In a sentence such as `cannot get a token: connection refused`, the word after the colon is no secret. So a value
 /// after a colon counts only if it is in quotes or does not look like a word.
 fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
-    let values = find_assigned_secrets(text).into_iter().map(|value| {
+    let values = find_assigned_secrets(text).into_iter().map(move |value| {
         let start = value.as_ptr().addr() - text.as_ptr().addr();
         (start, start + value.len())
     });
-    values.filter(|(start, end)| {
+    values.filter(move |(start, end)| {
         let (before, value) = (&text[..*start], &text[*start..*end]);
         let is_unquoted = before.trim_end().ends_with(':');
         !is_unquoted || value.len() >= SHORTEST && !is_word(value)
@@ -49,7 +49,7 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     let mut add = |begin: &str, skip: usize, shortest: usize| {
         for (at, _) in text.match_indices(begin) {
             let start = at + skip;
-            let length = text[start..].find(|letter| !is_part(letter)).unwrap_or(text.len() - start);
+            let length = text[start..].find(|letter: char| !is_part(letter)).unwrap_or(text.len() - start);
             if length >= shortest && (skip > 0 || !text[..at].ends_with(is_part)) {
                 found.push((start, start + length));
             }
@@ -61,14 +61,16 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// Finds private keys in PEM, without the lines that begin and end them.
-fn private_keys(text: &str) -> impl Iterator<Item = (usize, usize)> {
-    let begin = "PRIVATE KEY-----";
-    text.match_indices(begin)
-        .filter(|(at, _)| !text[..*at].rsplit('\n').next().unwrap_or_default().contains("-----END"))
-        .map(move |(at, _)| {
+fn private_keys(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, begin) in text.match_indices("PRIVATE KEY-----") {
+        let is_end = text[..at].rsplit('\n').next().is_some_and(|line| line.contains("-----END"));
+        if !is_end {
             let start = at + begin.len();
-            (start, text[start..].find("-----END").map_or(text.len(), |length| start + length))
-        })
+            found.push((start, text[start..].find("-----END").map_or(text.len(), |length| start + length)));
+        }
+    }
+    found
 }
 
 pub(super) fn ends_a_url(letter: char) -> bool {
