@@ -26,7 +26,7 @@ fn stops_at_the_limit_of_steps_or_bytes() {
     for bomb in [&nested, &some, &doubled, &added, &joined, &lists, &split, pattern, keys, &swallowed] {
         let (error, used) = refused(bomb);
         let remedy =
-            "an expression may take at most 100000 steps and create at most 4 MiB of values; use shorter lists";
+            "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
         assert!(error.contains(remedy), "{error}");
         // The evaluation counts the work before it works, so the counters may be above the limit, but not the work.
         assert!(used.steps > Work::OF_ONE.steps || used.bytes > Work::OF_ONE.bytes, "{bomb}: {used:?}");
