@@ -36,10 +36,10 @@ fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether a text is an ordinary word, name or URL of a sentence.
+/// Whether a text is an ordinary word, name or URL of a sentence, or a part of a dump such as `Token:(*bool)(nil)`.
 fn is_word(text: &str) -> bool {
-    let is_plain = |letter: char| letter.is_alphabetic() || "-_./'()".contains(letter);
-    text.contains("://") || text.chars().all(is_plain)
+    let is_plain = |letter: char| letter.is_alphabetic() || "-_./'".contains(letter);
+    text.contains(['{', '}', '(', ')', '[', ']', '<', '>', '"', ',', ':']) || text.chars().all(is_plain)
 }
 
 /// Finds tokens by their beginning, and the secrets of HTTP headers.
