@@ -94,7 +94,7 @@
 //! | term | meaning |
 //! |---|---|
 //! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
-//! | addition | a ConfigMap that adds services, presets or features to the catalogue |
+//! | addition | a ConfigMap that `spec.catalog` names, with services, presets or features for the catalogue |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names it |

@@ -9,6 +9,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
+use super::additions::warn_about;
 use super::common::{CatalogOption, ResourceOption, Target, unknown_release};
 use super::connect::readable;
 use super::output;
@@ -62,7 +63,9 @@ impl Arguments {
         deployment: &OpenStackDeployment,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let catalog = self.catalog.load_from(client, &namespace, None).await?;
+        let (extended, errors) = self.catalog.load_live(client, deployment).await?;
+        warn_about(&errors);
+        let catalog = extended.catalog;
         let selection = select(&name, &namespace, &deployment.spec, &catalog);
         let mut managed = Vec::new();
         for release in &self.releases {

@@ -25,8 +25,8 @@ pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeSelector, NodeV
 pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
 pub use schema::{SchemaError, crd, crd_yaml, maintenance_crd, maintenance_crd_yaml};
 pub use spec::{
-    Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,
-    SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    AdditionReference, Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
+    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
     ComponentHealth, ComponentStatus, HelmReleaseStatus, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,

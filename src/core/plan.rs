@@ -49,9 +49,18 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. Then uninstalls need no approval.
     pub deleting: bool,
+    /// The additions to the catalogue whose content has changed since the spec or a person approved it, by name. osdpl
+    /// applies no inputs until a person approves the new content.
+    pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
+    /// Whether a change that needs approval may start if the plan has this target hash: a person approved the hash, or
+    /// the spec requires no approval.
+    pub fn approves(&self, hash: &str) -> bool {
+        self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash)
+    }
+
     /// Whether the set of names from an annotation selects the release: it contains the release's name or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
@@ -94,7 +103,7 @@ impl Plan {
 
 /// Decides the next step of every release that is desired or that osdpl made.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
-    let mut plan = Plan { hash: hash(desired, observed), ..Plan::default() };
+    let mut plan = Plan { hash: hash(desired, observed, catalog), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
@@ -118,16 +127,20 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the target hash: a digest of the desired inputs of all releases, and of the releases to remove.
+/// Returns the target hash: a digest of the desired inputs of all releases, of the releases to remove, and of the
+/// additions to the catalogue.
 ///
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
 /// uninstalled.
-fn hash(desired: &Desired, observed: &Observed) -> String {
+fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs));
-    let parts: Vec<String> = inputs.chain(removed.iter().map(|key| format!("{key} removed"))).collect();
+    // Additions decide about more than inputs, such as the order of releases and Jobs to delete.
+    let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
+    let removed = removed.iter().map(|key| format!("{key} removed"));
+    let parts: Vec<String> = inputs.chain(removed).chain(additions).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash
@@ -172,7 +185,7 @@ impl Context<'_> {
     /// Whether a change that needs approval may start: a person approved the target hash, or the spec requires no
     /// approval.
     fn approved(&self) -> bool {
-        self.policy.approval == Approval::Automatic || self.is_approved()
+        self.policy.approves(self.hash)
     }
 
     /// Whether a person approved the target hash of this plan.

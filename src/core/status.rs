@@ -63,6 +63,9 @@ pub struct Report<'a> {
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not decide it, so that the status keeps them.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
+    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not decide it, so
+    /// that the status keeps them.
+    pub additions: Option<&'a BTreeMap<String, String>>,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl reconciles only the oldest.
     pub older_resource: Option<String>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
@@ -99,6 +102,7 @@ impl<'a> Report<'a> {
             roles: &ROLES,
             rollouts: &ROLLOUTS,
             owned: None,
+            additions: None,
             older_resource: None,
             deleting: None,
         }
@@ -136,6 +140,7 @@ pub fn report(
             Some(owned) => owned.iter().map(ToString::to_string).collect(),
             None => before.owned_releases.clone(),
         },
+        catalog: report.additions.unwrap_or(&before.catalog).clone(),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
         tests: crons::tests(&before.tests, report),

@@ -40,11 +40,12 @@ pub(crate) fn consume(
     rollouts: &NextRollouts,
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout must outlive the annotation, so the status must contain it before the annotation is
-    // removed.
+    // The approvals of a rollout and of additions must outlive the annotation, so the status must contain them before
+    // the annotation is removed.
     let stored = deployment.status.as_ref().map(|status| &status.rollouts);
     let is_stored = !rollouts.is_incomplete
-        && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
+        && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored))
+        && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash));
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
     if policy.approved.is_some() && is_stored && plan.is_idle() {
         consumed.insert(APPROVE, None);

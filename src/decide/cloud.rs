@@ -13,7 +13,9 @@ use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::{annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references};
+use super::{
+    additions, annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references,
+};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
@@ -205,16 +207,19 @@ fn resolve(
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
-    let policy = policy(&draft.snapshot.deployment);
+    let deployment = &draft.snapshot.deployment;
+    let changed_additions = additions::changed(deployment, draft.catalog());
+    let policy = Policy { changed_additions, ..policy(deployment) };
     let mut compared = BTreeMap::new();
     if !selection.is_refused() {
         compared = comparison::compare_releases(draft, desired, &observed, &policy);
         observed.comparisons.clone_from(&draft.kept.comparisons);
     }
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
-    let mut findings = desired.findings.clone();
+    // Errors about additions come first, because they may be the cause of the others.
+    let mut findings = draft.snapshot.catalog_findings.clone();
+    findings.extend(desired.findings.iter().cloned());
     findings.append(&mut draft.findings);
-    findings.extend(draft.snapshot.catalog_findings.iter().cloned());
     findings.extend(annotations::unknown_names(&policy, names, &observed));
     findings.extend(certificate_warnings(draft, selection));
     let policy = annotations::without_started_repairs(&mut draft.kept, policy);
@@ -249,6 +254,7 @@ fn take_steps(
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     let owned = Some(plan::owned(desired, observed, &releases));
+    let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
@@ -263,7 +269,7 @@ fn take_steps(
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
-    Plan { releases, owned, rollouts: next.rollouts, changes, ..Plan::default() }
+    Plan { releases, owned, additions, rollouts: next.rollouts, changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod action;
+mod additions;
 mod annotations;
 mod assumptions;
 mod ceph;

@@ -43,6 +43,9 @@ pub struct Plan {
     /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
     /// helm; `None` if the pass did not decide it.
     pub owned: Option<BTreeSet<ReleaseKey>>,
+    /// The digest of the approved content of each addition to the catalogue. The operator writes them to the status
+    /// before it starts helm; `None` if the pass did not decide it.
+    pub additions: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.

@@ -84,7 +84,7 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the policy of this pass, from the spec and the annotations.
+/// Returns the policy of this pass, from the spec and the annotations. The caller sets `changed_additions`.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
@@ -95,6 +95,7 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
         paused: deployment.spec.paused,
         paused_releases: paused_releases(&deployment.spec),
         deleting: deployment.metadata.deletion_timestamp.is_some(),
+        changed_additions: BTreeSet::new(),
     }
 }
 

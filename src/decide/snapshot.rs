@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub deployment: OpenStackDeployment,
     /// The catalogue, with the services, presets and features that `ConfigMap`s add.
     pub catalog: Arc<Catalog>,
-    /// Errors and warnings about the `ConfigMap`s that add to the catalogue.
+    /// Errors about the `ConfigMap`s that add to the catalogue.
     pub catalog_findings: Vec<Finding>,
     /// How many helm processes can start now, and the version of helm.
     pub helm: Helm,

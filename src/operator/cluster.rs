@@ -4,7 +4,7 @@
 //! ```text
 //! Reader         reads: one-off reads of plans, helm's release records
 //! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
-//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, additions, namespaces and Rook
+//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, namespaces and Rook
 //! ```
 
 mod additions;
@@ -38,7 +38,6 @@ use tokio::sync::Notify;
 
 pub(crate) use osdpl_client::{Error, api_message};
 
-pub use additions::{list_additions, read_addition};
 pub(crate) use evict::EvictionResult;
 pub(crate) use namespaces::Namespaces;
 pub(crate) use object_watches::ObjectWatches;

@@ -37,7 +37,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 pub use apply::build_upgrade;
-pub use catalog::CatalogHandle;
+pub use catalog::{CatalogHandle, CatalogWithFindings};
 pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
 pub use secrets::collect_secrets;
@@ -148,9 +148,7 @@ impl Context {
 /// Runs passes for every `OpenStackDeployment` until `stop` is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // The webhook needs the catalogue with all additions. Until the operator has read them, its pod is not ready,
-        // so that the webhook's Service sends it no requests.
-        ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
+        () = context.tasks.ready() => {}
         () = stop.cancelled() => return,
     }
     let controller = context.cluster.controller();
@@ -214,9 +212,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         }
         return Ok(Action::await_change());
     }
-    if !context.update_catalog(&deployment.namespace().unwrap_or_default(), memory).await {
-        // The watch has not listed the additions to the catalogue yet. When the list is complete, the watch triggers a
-        // pass.
+    if !context.update_catalog(deployment, memory).await {
+        // The watches have not reported the additions to the catalogue yet. When they do, they trigger a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, memory).await?;

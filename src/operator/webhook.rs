@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::controller::CatalogWithFindings;
 use listener::TlsListener;
 use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
@@ -47,12 +48,9 @@ pub struct CertificateFiles {
 /// time and [`OBSERVATION_TIMEOUT`] must be less.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A catalogue, and the findings about the additions to it.
-pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
-
-/// A function that returns the catalogue for the resources of a namespace. It waits until the operator has read the
-/// additions in that namespace.
-pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
+/// A function that returns the catalogue for a spec in a namespace. It reads the additions that the spec names.
+pub type CatalogOf =
+    Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
 /// How long the review of a resource waits for the properties of the cluster. After this time, the review skips the
 /// checks that need these properties.
@@ -65,7 +63,7 @@ pub type ClusterInfoOf =
 /// The functions with which the webhook gets the catalogue and the properties of the cluster from the operator.
 #[derive(Clone)]
 pub struct Sources {
-    /// Returns the catalogue for the resources of a namespace.
+    /// Returns the catalogue for a spec.
     pub catalog_of: CatalogOf,
     /// Returns the properties of the cluster that the checks of a spec use.
     pub cluster_info_of: ClusterInfoOf,
@@ -111,14 +109,15 @@ impl Reviewer {
     /// If the operator has not read the additions to the catalogue in time.
     async fn review(&self, review: &Value) -> Result<Value, &'static str> {
         let Sources { catalog_of, cluster_info_of } = &self.known;
-        // Wait for the additions in the namespace: if this is the first resource in the namespace, no pass has read the
-        // additions yet.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
-        let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
+        // Without a spec to check, the response does not depend on additions.
+        let spec = spec_to_check(review);
+        let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
+        let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog).await;
         let (catalog, findings) =
             catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
         let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
-        if let Some(spec) = spec_to_check(review) {
+        if let Some(spec) = spec {
             let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, cluster_info_of(spec, Arc::clone(&catalog))).await;
             (cluster_info, relevant) = (observed.unwrap_or_default(), findings);
         }
@@ -164,7 +163,7 @@ mod tests {
         let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
         let schemas = Schemas::new(&catalog).unwrap();
         let catalog_of: CatalogOf =
-            Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
+            Arc::new(move |_, _| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
         Reviewer { known: Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()) }, schemas }
     }
 

@@ -14,7 +14,7 @@ mod layer;
 mod path;
 pub mod yaml;
 
-pub use canonical::{Digest, canonical, canonical_map, digest};
+pub use canonical::{Digest, canonical, canonical_map, digest, sha256};
 pub use coalesce::{coalesce, normalize_numbers, remove_nulls};
 pub use layer::{
     Layer, LayerValue, Origin, marked_paths, merge_layer, merge_layers, merge_owned_layers, secret_paths, trace,

@@ -76,6 +76,19 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
     ),
     invalid(
         Rule,
+        "{openstackRelease: '2026.1', catalog: [{name: edge}, {name: edge}]}",
+        "spec.catalog",
+        "names a ConfigMap twice; name each once",
+    ),
+    invalid(Rule, "{openstackRelease: '2026.1', catalog: [{name: Edge}]}", "spec.catalog[0].name", OBJECT),
+    invalid(
+        Rule,
+        "{openstackRelease: '2026.1', catalog: [{name: edge, digest: 'sha256:0'}]}",
+        "spec.catalog[0].digest",
+        "must be `sha256:` and 64 hexadecimal digits",
+    ),
+    invalid(
+        Rule,
         "{openstackRelease: '2026.1', publicDomain: 'https://cloud.example.org/'}",
         "spec.publicDomain",
         "must be a DNS name in lower case",

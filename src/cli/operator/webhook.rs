@@ -47,9 +47,9 @@ impl Webhook {
             format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
         })?;
         let shared = Arc::clone(context);
-        let catalog_of: CatalogOf = Arc::new(move |namespace| {
+        let catalog_of: CatalogOf = Arc::new(move |namespace, spec| {
             let context = Arc::clone(&shared);
-            Box::pin(async move { context.catalog_for(&namespace).await })
+            Box::pin(async move { context.catalog_for(&namespace, &spec).await })
         });
         let shared = Arc::clone(context);
         let cluster_info_of: ClusterInfoOf = Arc::new(move |spec, catalog| {

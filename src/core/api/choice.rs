@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether changes that the spec did not request wait for approval. Such changes come from a new version of the
-/// operator or of the catalogue. The uninstall of a release waits for approval, too. `Manual`, the default, waits for
-/// `osdpl approve`; `Automatic` applies the changes at once.
+/// operator, of the catalogue or of a ConfigMap in `catalog`. The uninstall of a release waits for approval, too.
+/// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies the changes at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.

@@ -63,6 +63,11 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
+    /// The ConfigMaps in the namespace of this resource whose files the operator adds to the catalogue: services,
+    /// presets, features and charts of your own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub catalog: Vec<AdditionReference>,
     /// The settings of features, by the feature's name. The fields of built-in features are listed here. A feature can
     /// also come from files that you add to the catalogue.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -97,6 +102,20 @@ pub struct OpenStackDeploymentSpec {
     /// What the operator does if someone edits or deletes objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
+}
+
+/// A ConfigMap whose files the operator adds to the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdditionReference {
+    /// The name of the ConfigMap.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. With a digest, the operator uses no
+    /// other content. Without, other content than the first waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71))]
+    pub digest: Option<String>,
 }
 
 /// Helm values of releases, and the chart defaults to remove.

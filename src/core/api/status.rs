@@ -51,6 +51,9 @@ pub struct OpenStackDeploymentStatus {
     /// before it first runs helm for the release. It uninstalls any other release only after a person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
+    /// The ConfigMaps of `spec.catalog`, each with the digest of the content that the spec or a person has approved.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalog: BTreeMap<String, String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,

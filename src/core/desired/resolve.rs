@@ -188,7 +188,7 @@ impl Source<'_> {
     /// Computes the digest of the catalogue's part in the inputs of a release.
     ///
     /// The digest changes only with another version of osdpl or another major version of helm, never with the spec.
-    /// Files that a user added to the catalogue, and a chart version that the user chose, count as part of the spec.
+    /// It covers neither files that a user added to the catalogue nor a chart version that the user chose.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);

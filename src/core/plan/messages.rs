@@ -14,6 +14,10 @@ impl fmt::Display for Reason {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
+            Self::Additions(names) => {
+                let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                write!(formatter, "the content of the ConfigMaps of spec.catalog changed: {names}")
+            }
             Self::Instances(hosts) => write!(
                 formatter,
                 "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"

@@ -1,5 +1,7 @@
 //! Decides the step of a release from its state.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Context, DriftAction, Policy, State, settle_step};
@@ -74,6 +76,8 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
+    /// The content of additions to the catalogue changed, not the spec. Contains the names of their `ConfigMap`s.
+    Additions(BTreeSet<String>),
     /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
     /// instances.
     Instances(String),

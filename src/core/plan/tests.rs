@@ -24,6 +24,33 @@ fn installs_providers_before_their_dependents() {
 }
 
 #[test]
+fn changed_additions_hold_back_new_inputs_until_approved() {
+    let changed = || fixture().with(|fixture| fixture.policy.changed_additions = ["edge".to_owned()].into());
+    let wait = "the content of the ConfigMaps of spec.catalog changed: edge: waits for approval (osdpl approve)";
+    assert_eq!(changed().describe_step("store"), wait, "an install waits, too");
+    let record = |change: fn(&mut ObservedRelease)| {
+        let mut record = observed_release(Status::Deployed);
+        change(&mut record);
+        changed().with_release("store", record)
+    };
+    let outdated = record(|record| record.inputs = Some("old".into()));
+    assert_eq!(outdated.describe_step("store"), wait);
+    let failed = record(|record| (record.inputs, record.status) = (Some("old".into()), Status::Failed));
+    assert_eq!(failed.describe_step("store"), wait);
+    let retried = record(|record| record.status = Status::Failed).describe_step("store");
+    assert!(retried.contains("because the last attempt failed"), "a retry has no new inputs: {retried}");
+    assert_eq!(record(|_| {}).describe_step("store"), "ready");
+    let hash = outdated.plan().hash;
+    let approved = outdated.with(|fixture| fixture.policy.approved = Some(hash.clone()));
+    assert!(approved.describe_step("store").ends_with("because its inputs changed"));
+    let other = approved.with(|fixture| {
+        fixture.catalog.additions.insert("edge".into(), "sha256:new".into());
+    });
+    assert_ne!(other.plan().hash, hash);
+    assert_eq!(other.describe_step("store"), wait, "an approval does not cover later content");
+}
+
+#[test]
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
         let mut record = observed_release(Status::PendingUpgrade);

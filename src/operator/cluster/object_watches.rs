@@ -1,5 +1,5 @@
-//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, additions, namespaces, and
-//! objects of Rook.
+//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, namespaces, and objects of
+//! Rook.
 //!
 //! Each object that the spec names has a watch on its exact name, so that the operator reads no other Secret.
 
@@ -13,13 +13,13 @@ use kube::runtime::watcher;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::additions::Additions;
+use super::additions::unreadable;
 use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
 use super::rook::RookWatch;
 use super::watch::spawn_watch;
-use osdpl_core::api::ValuesKind;
-use osdpl_core::catalog::Addition;
+use osdpl_core::api::{AdditionReference, ValuesKind};
+use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 use osdpl_decide::{Data, ObjectState, Objects, Reference, Requests};
 
 struct WatchedObject {
@@ -35,12 +35,13 @@ pub(crate) struct ObjectWatches {
     /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
+    /// The watches on the `ConfigMap`s of additions, which passes need before the catalogue is known.
+    additions: WatchedObjects,
     /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
     foreign: WatchedObjects,
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
-    additions: Additions,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
@@ -52,8 +53,8 @@ impl ObjectWatches {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
             own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
-            additions: Additions::new(client.clone(), Arc::clone(&trigger)),
             named: Mutex::default(),
+            additions: Mutex::default(),
             foreign: Mutex::default(),
             rook: Mutex::default(),
             client,
@@ -61,21 +62,16 @@ impl ObjectWatches {
         }
     }
 
-    /// Waits until the watch has completed its first list of additions to the catalogue, or the API server has
-    /// forbidden the list.
-    pub(crate) async fn wait_for_additions(&self) {
-        self.additions.wait_until_known().await;
-    }
-
-    /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
-    /// forbidden the list.
-    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
-        self.additions.of_namespace(namespace)
-    }
-
-    /// Returns the message with which the API server forbade the list of additions, if it did.
-    pub(crate) fn additions_forbidden(&self) -> Option<String> {
-        self.additions.forbidden()
+    /// Watches the additions that a spec in this namespace names, and returns them; `None` until the watches have
+    /// reported all of them.
+    pub(crate) fn additions(&self, namespace: &str, references: &[AdditionReference]) -> Option<NamedAdditions> {
+        let reference =
+            |name: &str| Reference { kind: ValuesKind::ConfigMap, namespace: namespace.into(), name: name.into() };
+        self.watch_objects(&self.additions, &references.iter().map(|one| reference(&one.name)).collect());
+        let states = states(&self.additions);
+        let is_read = states.values().all(|state| *state != ObjectState::Unread);
+        let data = |name: &str| states.get(&reference(name)).map_or(Ok(None), config_map_data);
+        is_read.then(|| NamedAdditions::read(references, namespace, data))
     }
 
     /// Returns the namespaces of the cluster; an empty value until the watch has listed the namespaces.
@@ -160,6 +156,19 @@ fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) 
     let is_changed = *state != new;
     *state = new;
     is_changed
+}
+
+/// Returns the data of a watched `ConfigMap`.
+fn config_map_data(state: &ObjectState) -> ConfigMapData {
+    match state {
+        ObjectState::Read(data) => {
+            // The watch has converted the data of the ConfigMap, which is text, to bytes.
+            let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
+            Ok(Some(data.iter().map(text).collect()))
+        }
+        ObjectState::Failed(error) => Err(unreadable(error)),
+        ObjectState::Missing | ObjectState::Unread => Ok(None),
+    }
 }
 
 fn states(watched: &WatchedObjects) -> BTreeMap<Reference, ObjectState> {

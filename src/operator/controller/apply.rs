@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use super::memory::Memory;
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
-use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus};
 use osdpl_core::observed::{ReleaseKey, RetryCondition};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan::backoff_delay;
@@ -125,16 +125,20 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
+    /// Writes the releases that belong to the cloud and the approved additions to the status, if the status lacks any
+    /// of them.
     ///
-    /// This must happen before helm runs: a release that the status does not name is not uninstalled without approval.
+    /// This must happen before helm runs: a release that the status does not name is not uninstalled without approval,
+    /// and an addition that the status does not name counts as approved.
     async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
         let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
         owned.extend(status.owned_releases);
         status.owned_releases = owned.into_iter().collect();
-        if deployment.status.as_ref().map(|before| &before.owned_releases) == Some(&status.owned_releases) {
+        status.catalog = plan.additions.clone().unwrap_or(status.catalog);
+        let recorded = |status: &OpenStackDeploymentStatus| (status.owned_releases.clone(), status.catalog.clone());
+        if deployment.status.as_ref().map(recorded) == Some(recorded(&status)) {
             return Ok(());
         }
         self.cluster.publish_status(deployment, status, Vec::new()).await.map(drop)

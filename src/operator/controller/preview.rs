@@ -16,9 +16,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, ResourceExt};
 use tokio::sync::Notify;
 
-use super::ChartSource;
 use super::read::{SnapshotInputs, execute_reads, snapshot};
 use super::secrets::collect_secrets;
+use super::{CatalogWithFindings, ChartSource};
 use crate::cluster::{Error, Namespaces, ObjectWatches, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
@@ -91,7 +91,7 @@ pub struct Preview {
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
-    catalog: &Arc<Catalog>,
+    (catalog, catalog_findings): &CatalogWithFindings,
     deployment: &OpenStackDeployment,
     live: Option<&OpenStackDeployment>,
     charts: Option<&ChartSource>,
@@ -111,6 +111,7 @@ pub async fn preview(
         trigger,
         deployment: deployment.clone(),
         catalog: Arc::clone(catalog),
+        catalog_findings: catalog_findings.clone(),
         simulated_secrets: BTreeMap::new(),
         responses: Responses::new(),
         namespaces,
@@ -161,6 +162,8 @@ struct Planner<'a> {
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
+    /// The findings about the additions in `catalog`.
+    catalog_findings: Vec<Finding>,
     /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
@@ -217,7 +220,7 @@ impl Planner<'_> {
         let inputs = SnapshotInputs {
             deployment: self.deployment.clone(),
             catalog: Arc::clone(&self.catalog),
-            catalog_findings: Vec::new(),
+            catalog_findings: self.catalog_findings.clone(),
             problems: Vec::new(),
         };
         let mut snapshot = snapshot(inputs, &self.tasks.observe(), &self.inputs, super::now());

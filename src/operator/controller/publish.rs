@@ -52,6 +52,7 @@ impl Context {
             roles: &plan.roles,
             rollouts: &plan.rollouts,
             owned: plan.owned.as_ref(),
+            additions: plan.additions.as_ref(),
             older_resource: plan.older.clone(),
             deleting: plan.deleting.clone(),
         };

@@ -1,25 +1,21 @@
 //! Provides the catalogue and the cluster's data to the webhook, which validates a spec before it is stored.
 
-use std::sync::Arc;
-
 use futures::FutureExt as _;
 
-use super::Context;
+use super::{CatalogWithFindings, Context};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::finding::Finding;
 use osdpl_core::nodes;
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::rule;
 
 impl Context {
-    /// Returns the catalogue with the additions of a namespace, and the findings about these additions.
+    /// Returns the catalogue with the additions that a spec in this namespace names, and the findings about these
+    /// additions.
     ///
-    /// The function waits until the operator has listed additions. It does not change the catalogue that passes use.
-    pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
-        self.inputs.wait_for_additions().await;
-        let additions = self.inputs.additions(namespace).unwrap_or_default();
-        self.catalog.extended_with(additions, self.inputs.additions_forbidden().as_deref()).await
+    /// The function reads the additions from the API server. It does not change the catalogue that passes use.
+    pub async fn catalog_for(&self, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogWithFindings {
+        self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
     }
 
     /// Returns the properties of the cluster that the webhook's checks of a spec use.
