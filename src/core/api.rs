@@ -29,8 +29,8 @@ pub use spec::{
     SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
-    ComponentHealth, ComponentStatus, HelmReleaseStatus, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
-    RoleStatus, TestStatus, condition, reason,
+    ComponentHealth, ComponentStatus, HelmReleaseStatus, LabelRemovalStatus, ObjectDrift, OpenStackDeploymentStatus,
+    Phase, ReleaseStatus, RoleStatus, TestStatus, condition, reason,
 };
 
 use kube::ResourceExt;

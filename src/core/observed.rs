@@ -10,6 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
+use crate::nodes::LabelLosses;
 
 mod cause;
 mod cluster_info;
@@ -41,6 +42,8 @@ pub struct Observed {
     /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
     /// after approval, because anyone who may write Secrets in a release's namespace can forge its record.
     pub owned: BTreeSet<ReleaseKey>,
+    /// The labels that osdpl removes from nodes, or that it has removed in an approved removal that is not finished.
+    pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
     /// The Jobs that belong to helm releases, including helm's hooks.

@@ -118,16 +118,18 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Returns the target hash: a digest of the desired inputs of all releases, and of the releases to remove.
+/// Returns the target hash: a digest of the desired inputs of all releases, of the releases to remove, and of the labels
+/// to remove from nodes.
 ///
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
-/// uninstalled.
+/// uninstalled, and the status keeps the removed labels until the last node has lost them.
 fn hash(desired: &Desired, observed: &Observed) -> String {
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs));
-    let parts: Vec<String> = inputs.chain(removed.iter().map(|key| format!("{key} removed"))).collect();
+    let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
+    let parts: Vec<String> = inputs.chain(removed.iter().map(|key| format!("{key} removed"))).chain(losses).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash

@@ -12,6 +12,7 @@ mod crons;
 mod drift;
 mod events;
 mod failing;
+mod labels;
 mod rollouts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub use rollouts::line as rollout_line;
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::ceph::DeclaredCeph;
 use crate::desired::{Desired, Finding};
+use crate::nodes::LabelRemoval;
 use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
@@ -59,6 +61,8 @@ pub struct Report<'a> {
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
+    /// The removal of labels from nodes; `None` if the pass did not decide it, so that the status keeps it.
+    pub label_removal: Option<&'a LabelRemoval>,
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not decide it, so that the status keeps them.
@@ -97,6 +101,7 @@ impl<'a> Report<'a> {
             problems: &[],
             ceph: None,
             roles: &ROLES,
+            label_removal: None,
             rollouts: &ROLLOUTS,
             owned: None,
             older_resource: None,
@@ -120,7 +125,8 @@ pub fn report(
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting_approval().next().is_some()
-        || rollout::awaiting_approval(report.rollouts).next().is_some();
+        || rollout::awaiting_approval(report.rollouts).next().is_some()
+        || report.label_removal.is_some_and(|removal| !removal.awaiting.is_empty());
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(assessment.phase),
@@ -138,6 +144,10 @@ pub fn report(
         },
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
+        label_removal: match report.label_removal {
+            Some(removal) => removal.status.clone(),
+            None => before.label_removal.clone(),
+        },
         tests: crons::tests(&before.tests, report),
         children,
         health,

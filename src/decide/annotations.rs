@@ -8,10 +8,12 @@ use kube::ResourceExt as _;
 use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::kept::Kept;
+use super::nodes;
 use super::resource::annotated_names;
 use osdpl_core::api::{ADOPT, APPROVE, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::{Desired, Finding};
+use osdpl_core::nodes::LabelRemoval;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
@@ -37,14 +39,16 @@ pub(crate) fn consume(
     observed: &Observed,
     plan: &Plan,
     policy: &Policy,
-    rollouts: &NextRollouts,
+    (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout must outlive the annotation, so the status must contain it before the annotation is
-    // removed.
-    let stored = deployment.status.as_ref().map(|status| &status.rollouts);
+    // The approval of a rollout or of a removal of labels must outlive the annotation, so the status must contain it
+    // before the annotation is removed.
     let is_stored = !rollouts.is_incomplete
-        && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
+        && deployment.status.as_ref().is_some_and(|stored| {
+            rollout::are_approvals_stored(&rollouts.rollouts, &stored.rollouts)
+                && nodes::is_stored(removal, stored.label_removal.as_ref())
+        });
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
     if policy.approved.is_some() && is_stored && plan.is_idle() {
         consumed.insert(APPROVE, None);

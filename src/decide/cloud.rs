@@ -56,6 +56,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         return draft.hold(Hold::Reads);
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
+    let mut removals = nodes::LabelRemovals::default();
     if refused {
         // A refused spec changes nothing in the cluster. But if an external host gets another address, its Endpoints
         // must follow, so that pods still reach the host.
@@ -63,10 +64,9 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
     } else {
-        let problems = nodes::label(&mut draft, &inventory.changes, "the spec assigns these roles to the node");
-        draft.problems.extend(problems);
+        removals = nodes::plan_role_labels(&mut draft, inventory.changes);
     }
-    let cloud = Cloud { selection, resolved, names, placeholders, refused };
+    let cloud = Cloud { selection, resolved, names, placeholders, removals, refused };
     let plan = decide_releases(&mut draft, &cloud, observed);
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
@@ -81,6 +81,7 @@ struct Cloud {
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
+    removals: nodes::LabelRemovals,
     /// Whether the pass refuses the spec, because the spec or the catalogue has an error.
     refused: bool,
 }
@@ -102,7 +103,7 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selec
 /// Completes `plan`, the decision about releases, with the rest of the draft, such as requests, actions, problems, and
 /// the data to keep for the next decision.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
-    let Cloud { selection, resolved, names, placeholders, refused } = cloud;
+    let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
     let keeps_status = charts::keeps_status(deployment, &resolved.desired, &placeholders, refused, &plan.releases);
     draft.requeue(plan.releases.requeue_at);
@@ -211,6 +212,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
         compared = comparison::compare_releases(draft, desired, &observed, &policy);
         observed.comparisons.clone_from(&draft.kept.comparisons);
     }
+    observed.label_losses = nodes::label_losses(draft, &cloud.removals);
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
     let mut findings = desired.findings.clone();
     findings.append(&mut draft.findings);
@@ -229,22 +231,23 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
             let (spec, catalog) = (&resolved.spec, draft.catalog());
             Some(setting(spec, catalog, access(catalog, desired), has_nova(catalog, desired)))
         };
-        take_steps(draft, desired, &observed, &policy, &cloud.placeholders)
+        take_steps(draft, desired, &observed, &policy, cloud)
     };
     findings.append(&mut draft.findings);
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and the removal of annotations whose requests osdpl has executed.
+/// Plans the steps of all releases and rollouts, and the removal of labels and of annotations whose requests osdpl has
+/// executed.
 ///
 /// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
-/// and the pending changes.
+/// and of the removal of labels, and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,
     observed: &Observed,
     policy: &Policy,
-    placeholders: &Placeholders,
+    Cloud { placeholders, removals, .. }: &Cloud,
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
@@ -253,6 +256,8 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
+    let is_agreed = policy.approved.as_ref() == Some(&releases.hash);
+    let label_removal = nodes::approve_removals(draft, removals, is_agreed);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
     draft.requests.watches = Some(Watches {
         drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),
@@ -260,10 +265,10 @@ fn take_steps(
         daemons: next.watch.clone(),
     });
     if !charts::is_fetching(desired) && placeholders.is_empty() {
-        annotations::consume(draft, desired, observed, &releases, policy, &next);
+        annotations::consume(draft, desired, observed, &releases, policy, (&next, &label_removal));
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
-    Plan { releases, owned, rollouts: next.rollouts, changes, ..Plan::default() }
+    Plan { releases, owned, rollouts: next.rollouts, label_removal: Some(label_removal), changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

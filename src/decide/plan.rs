@@ -13,6 +13,7 @@ use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{OpenStackDeploymentSpec, RoleStatus};
 use osdpl_core::ceph::DeclaredCeph;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
+use osdpl_core::nodes::LabelRemoval;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::release::Verb;
@@ -56,6 +57,8 @@ pub struct Plan {
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
+    /// The removal of labels from nodes; `None` if the pass did not decide it.
+    pub label_removal: Option<LabelRemoval>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
     /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.

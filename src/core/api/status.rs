@@ -54,6 +54,9 @@ pub struct OpenStackDeploymentStatus {
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
+    /// The approved removal of labels from nodes that the operator is carrying out; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_removal: Option<LabelRemovalStatus>,
     /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
@@ -113,6 +116,21 @@ pub struct RoleStatus {
     /// The names of the role's nodes, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+}
+
+/// An approved removal of the operator's labels from nodes. The operator records it here before it removes the first
+/// label, so that the approval covers exactly these labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelRemovalStatus {
+    /// The labels that the operator removes from each node, such as `l3-agent=enabled,openvswitch=enabled`. The
+    /// operator deletes the entries when it has removed all of these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, String>,
+    /// When the operator last removed labels from a batch of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub last_batch: Option<Time>,
 }
 
 /// The state of one helm release.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
-use super::{Report, children::first, crons, rollouts};
+use super::{Report, children::first, crons, labels, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
@@ -47,10 +47,13 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout does not affect availability, so it changes only the phase, and Ready stays true.
+        // A rollout or a removal of labels does not affect availability, so it changes only the phase, and Ready stays
+        // true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
-        let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
-        let more = trouble.into_iter().chain(rollout).map(|(_, message)| format!("; {message}"));
+        let removal = labels::removal(report);
+        let phase =
+            trouble.as_ref().or(rollout.as_ref()).or(removal.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+        let more = trouble.into_iter().chain(rollout).chain(removal).map(|(_, message)| format!("; {message}"));
         (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
     });
     let stalled = matches!(
@@ -156,8 +159,9 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
         why if why.is_removal() => "uninstalled",
         _ => "upgraded",
     };
+    let labels = labels::awaiting(report).map(|labels| format!("; also, {labels}")).unwrap_or_default();
     let message = format!(
-        "{names} would be {what} because {why}; see `osdpl plan`, then run `osdpl approve {}`",
+        "{names} would be {what} because {why}{labels}; see `osdpl plan`, then run `osdpl approve {}`",
         report.plan.hash
     );
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))

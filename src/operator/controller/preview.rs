@@ -33,8 +33,8 @@ use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide, labels_after_deletion,
-    release_names, selection, target,
+    Action, Approval, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide,
+    labels_after_deletion, release_names, selection, target,
 };
 use osdpl_values::{Path, Values};
 
@@ -66,6 +66,8 @@ pub struct Preview {
     pub findings: Vec<Finding>,
     /// The nodes whose labels the operator would change, each with the changes.
     pub nodes: BTreeMap<String, LabelChange>,
+    /// The nodes that would lose labels after approval, each with the changes.
+    pub awaiting_nodes: BTreeMap<String, LabelChange>,
     /// The data plane pods that an upgrade restarts, described for each release.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec, because it has an error.
@@ -126,14 +128,18 @@ pub async fn preview(
     // there is only one.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
-    let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
+    let mut has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     let nodes = label_changes(&actions, &snapshot, &plan);
+    let awaiting_nodes = node_changes(&actions, Approval::Missing);
+    // The target hash covers the labels that nodes lose, so the nodes must be known.
+    has_guesses |= snapshot.nodes.is_none();
     drop(snapshot);
     Ok(Preview {
         ceph: ceph_values(catalog, &selection, &facts),
         scrubber: Scrubber::new(collect_secrets(&facts)),
         restarts,
         nodes,
+        awaiting_nodes,
         exact: !has_guesses,
         spec,
         selection,
@@ -330,10 +336,16 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if let Some(labels) = labels_after_deletion(snapshot, plan) {
         return labels;
     }
-    let labels = actions.iter().filter_map(|planned| match &planned.action {
-        Action::LabelNode { name, change } if !plan.refused => Some((name.clone(), change.clone())),
-        _ => None,
-    });
+    if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
+}
+
+/// Returns the changes of node labels among the actions that need no approval, or that wait for it.
+fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
+    let labels =
+        actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {
+            Action::LabelNode { name, change } => Some((name.clone(), change.clone())),
+            _ => None,
+        });
     labels.collect()
 }
 

@@ -50,6 +50,7 @@ impl Context {
             problems: &plan.problems,
             ceph: plan.ceph.as_ref(),
             roles: &plan.roles,
+            label_removal: plan.label_removal.as_ref(),
             rollouts: &plan.rollouts,
             owned: plan.owned.as_ref(),
             older_resource: plan.older.clone(),
