@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -43,7 +43,9 @@ impl Arguments {
         let patch = Patch::Merge(json!({"spec": spec}));
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
         if self.all {
-            api.delete(&name, &DeleteParams::default()).await.map_err(readable).context("deleting the resource")?;
+            let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
+            let params = DeleteParams { preconditions, ..DeleteParams::default() };
+            api.delete(&name, &params).await.map_err(readable).context("deleting the resource")?;
             output::line(format_args!("{name} is detached: releases, Secrets and node labels stay as they are"));
         } else {
             let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");

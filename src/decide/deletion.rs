@@ -12,7 +12,7 @@ use super::draft::{Draft, RETRY_INTERVAL};
 use super::kept::Kept;
 use super::leftovers::{Leftovers, Needed, leftovers};
 use super::plan::{Hold, Plan};
-use super::requests::{Read, Watches};
+use super::requests::{Read, Reference, Response, Stored, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
 use super::{ceph, nodes, releases};
@@ -170,9 +170,10 @@ fn clean_up(
     let needed = &left.needed;
     // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
-    for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
+    for (key, uid) in draft.list(Read::OwnServices).into_iter().flatten() {
         if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
-            draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
+            let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
+            draft.add(Planned::new(action, "the cloud is deleted"));
         }
     }
     // osdpl removes only its own settings from Rook's `CephObjectStore`. Pools, users and data stay in Ceph.
@@ -217,16 +218,19 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
 /// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     let reason = "deletionPolicy is Purge";
-    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey| {
-        draft.add(Planned::new(Action::Delete { kind, key: key.clone() }, reason));
+    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey, uid: Option<String>| {
+        draft.add(Planned::new(Action::Delete { kind, key: key.clone(), uid }, reason));
     };
     for release in &left.releases {
-        for (key, _) in draft.list(Read::Claims(release.clone())).into_iter().flatten() {
-            delete(draft, Kind::Claim, key);
+        for (key, uid) in draft.list(Read::Claims(release.clone())).into_iter().flatten() {
+            delete(draft, Kind::Claim, key, uid.clone());
         }
     }
     for (namespace, name) in &left.secrets {
-        delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name));
+        let stored = draft.read(Read::Stored(Reference::secret(namespace, name))).map(|received| &received.response);
+        if let Some(Response::Stored(Stored::Secret(secret))) = stored {
+            delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name), secret.uid());
+        }
     }
     let snapshot = draft.snapshot;
     let owner = selection.owner();
@@ -237,7 +241,7 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         // does not manage may mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &owner);
         if is_ours && key.namespace == selection.namespace && !is_kept {
-            delete(draft, Kind::Secret, key);
+            delete(draft, Kind::Secret, key, secret.uid());
         }
     }
 }

@@ -81,9 +81,9 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
         return;
     }
     let Some(published) = draft.list(Read::OwnServices) else { return };
-    let obsolete: Vec<&ReleaseKey> = published.iter().map(|(key, _)| key).filter(|key| !keep.contains(key)).collect();
-    for key in &obsolete {
-        let action = Action::Delete { kind: Kind::Service, key: (*key).clone() };
+    let obsolete: Vec<_> = published.iter().filter(|(key, _)| !keep.contains(key)).collect();
+    for (key, uid) in &obsolete {
+        let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
         draft.add(Planned::new(action, "the spec no longer names an external service of this name"));
     }
     if obsolete.is_empty() {

@@ -148,9 +148,9 @@ pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator
             are_left = true;
             continue;
         };
-        for (key, _) in jobs {
+        for (key, uid) in jobs {
             are_left = true;
-            let action = Action::Delete { kind: Kind::Job, key: key.clone() };
+            let action = Action::Delete { kind: Kind::Job, key: key.clone(), uid: uid.clone() };
             draft.add(Planned::new(action, format!("release {release} was uninstalled")));
         }
     }

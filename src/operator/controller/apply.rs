@@ -162,7 +162,7 @@ impl Context {
                 outcome.check_namespace(&object.namespace)?;
                 done(cluster.apply_ceph_object(&owner, object, inputs).await)
             }
-            Action::Delete { kind, key } => done(cluster.delete(*kind, key, inputs).await),
+            Action::Delete { kind, key, uid } => done(cluster.delete(*kind, key, uid.as_deref(), inputs).await),
             Action::PublishService { external, .. } => {
                 Ok(refused_if_error(match outcome.check_namespace(&external.namespace) {
                     Ok(()) => cluster.publish_service(&owner, external).await,

@@ -102,7 +102,7 @@ impl Context {
                 // and the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
-                self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
+                self.cluster.delete_jobs(key, delete_jobs).await?;
                 let is_started = self.start_upgrade(name, release, chart, revision, memory);
                 outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
             }
