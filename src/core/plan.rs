@@ -56,6 +56,12 @@ impl Policy {
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
+
+    /// Whether a change that needs approval may start: a person approved the target hash, or the spec requires no
+    /// approval.
+    pub fn allows(&self, hash: &str) -> bool {
+        self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash)
+    }
 }
 
 /// The step of every release, with the target hash that an approval must name.
@@ -174,7 +180,7 @@ impl Context<'_> {
     /// Whether a change that needs approval may start: a person approved the target hash, or the spec requires no
     /// approval.
     fn approved(&self) -> bool {
-        self.policy.approval == Approval::Automatic || self.is_approved()
+        self.policy.allows(self.hash)
     }
 
     /// Whether a person approved the target hash of this plan.

@@ -254,7 +254,7 @@ fn take_steps(
     let owned = Some(plan::owned(desired, observed, &releases));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
-    releases::plan_steps(draft, &mut releases, desired, observed);
+    releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
     let is_agreed = policy.approved.as_ref() == Some(&releases.hash);
     let label_removal = nodes::approve_removals(draft, removals, is_agreed);

@@ -72,7 +72,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         block(&mut steps, &error.message);
         Some(error.message.clone())
     } else {
-        releases::plan_steps(&mut draft, &mut steps, &desired, &observed);
+        releases::plan_steps(&mut draft, &mut steps, &desired, &observed, &rules.releases);
         let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
         if steps.decisions.is_empty() && !has_jobs {
             let remaining;

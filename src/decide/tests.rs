@@ -204,10 +204,65 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
         [expected[1], expected[3]],
         "osdpl plans nothing for a namespace and a CRD that exist"
     );
-    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v1")))));
-    let outdated = "apply CustomResourceDefinition stores.example.org: the chart of store has another version, and \
-                    helm does not upgrade CRDs";
-    assert_eq!(actions(&complete(&mut snapshot)), [expected[1], outdated, expected[3]]);
+}
+
+/// Returns the steps of `store` in words, and the actions of the plan, while the cluster has this CRD.
+fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
+    let mut snapshot = snapshot_with_crd();
+    snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());
+    snapshot.deployment.spec.approval = serde_json::from_value(json!(approval)).unwrap();
+    snapshot.deployment.metadata.annotations = serde_json::from_value(annotations).unwrap();
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored.clone()))));
+    let plan = complete(&mut snapshot);
+    let step = match &plan.releases.decisions["store"].step {
+        Step::Wait(wait) => wait.to_string(),
+        Step::Do(action, _) => action.to_string(),
+        other => format!("{other:?}"),
+    };
+    let planned = plan.actions.iter().filter(|planned| planned.approval == Approval::NotNeeded);
+    let mut all: Vec<String> = planned.map(|planned| planned.action.to_string()).collect();
+    all.extend(plan.findings.iter().map(ToString::to_string));
+    (step, all)
+}
+
+#[test]
+fn changes_of_existing_crds_wait_for_approval() {
+    let (step, actions) = with_stored_crd(&stored("v1"), json!({}), "Manual");
+    let why = "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: \
+               stores.example.org: waits for approval (osdpl approve)";
+    assert_eq!((step.as_str(), actions), (why, vec![]));
+    let apply = "apply CustomResourceDefinition stores.example.org".to_owned();
+    let upgrade = "helm upgrade --install".to_owned();
+    let done = (upgrade.clone(), vec![apply, format!("store: {upgrade}")]);
+    assert_eq!(with_stored_crd(&stored("v1"), json!({}), "Automatic"), done);
+    let mut snapshot = snapshot_with_crd();
+    let hash = complete(&mut snapshot).releases.hash;
+    assert_eq!(with_stored_crd(&stored("v1"), json!({"osdpl.dev/approve": hash}), "Manual"), done);
+}
+
+#[test]
+fn keeps_crds_of_other_owners_and_newer_crds() {
+    let mut of_release = stored("v1");
+    let owner = json!({"meta.helm.sh/release-name": "stores", "meta.helm.sh/release-namespace": "tenant"});
+    of_release.metadata.annotations = serde_json::from_value(owner).unwrap();
+    let mut of_kubectl = stored("v1");
+    let entry = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:versions": {}}}}]);
+    of_kubectl.metadata.managed_fields = serde_json::from_value(entry).unwrap();
+    for (stored, owner) in [(of_release, "helm release tenant/stores"), (of_kubectl, "field manager \"kubectl\"")] {
+        let (step, actions) = with_stored_crd(&stored, json!({}), "Automatic");
+        assert_eq!(actions, [""; 0]);
+        assert!(step.contains(&format!("CRD stores.example.org, which {owner} owns")), "{step}");
+    }
+    let mut newer = stored("v2");
+    newer.spec.versions.extend(stored("v3").spec.versions);
+    let (step, actions) = with_stored_crd(&newer, json!({}), "Automatic");
+    assert_eq!(step, "helm upgrade --install");
+    assert_eq!(actions.len(), 2, "{actions:?}");
+    assert!(actions[1].contains("the cluster has a newer version of CRD stores.example.org"), "{actions:?}");
+    let mut more_fields = stored("v2");
+    let schema = |field: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "array", "items": {"type": "object", "properties": {field: {"type": "string"}}}}}}});
+    more_fields.spec.versions[0].schema = serde_json::from_value(schema("size")).unwrap();
+    assert!(with_stored_crd(&more_fields, json!({}), "Manual").1[1].contains("newer version"));
 }
 
 #[test]

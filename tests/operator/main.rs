@@ -16,6 +16,7 @@ mod cleanup;
 mod cli;
 mod client;
 mod cloud;
+mod crds;
 mod credentials;
 mod deletion;
 mod drift;

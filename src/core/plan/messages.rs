@@ -28,6 +28,11 @@ impl fmt::Display for Reason {
                     "values for some nodes change how its DaemonSets are split by node, which restarts {each}"
                 )
             }
+            Self::Crds(names) => write!(
+                formatter,
+                "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: {}",
+                names.join(", ")
+            ),
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),

@@ -80,6 +80,8 @@ pub enum Reason {
     /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
     /// pods restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
+    /// The upgrade changes existing CRDs of the chart. Contains their names.
+    Crds(Vec<String>),
     /// The last attempt to upgrade the release failed. Contains the number of failures in a row.
     Retry(u32),
     /// A person requested a repair with an annotation.

@@ -43,11 +43,12 @@ impl Cluster {
     /// Applies a CRD of a chart. osdpl never deletes a CRD.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// If a request to the API server fails, for example because another field manager owns a field that the chart
+    /// changes.
     pub(crate) async fn apply_crd(&self, definition: &CustomResourceDefinition) -> Result<(), Error> {
         let name = definition.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let params = PatchParams::apply(MANAGER).force();
+        let params = PatchParams::apply(MANAGER);
         let applied = api.patch(&name, &params, &Patch::Apply(definition)).await;
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }
