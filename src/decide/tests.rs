@@ -144,6 +144,27 @@ fn generates_credentials_before_helm_starts() {
     );
 }
 
+#[test]
+fn generates_no_credentials_in_place_of_damaged_ones() {
+    for (data, why) in [
+        (json!({"admin": "//4="}), "has a value that is no UTF-8 text"),
+        (json!({"root": "aHVudGVyMg=="}), "has none of the keys that osdpl stores there"),
+    ] {
+        let mut snapshot = snapshot(json!({}));
+        let name = "nimbus-credentials-store";
+        let labels = json!({"osdpl.dev/deployment": "openstack.nimbus"});
+        let secret = json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels}, "data": data});
+        let key = ReleaseKey::new("openstack", name);
+        snapshot.objects.secrets.insert(key, Arc::new(serde_json::from_value(secret).unwrap()));
+        let plan = complete(&mut snapshot);
+        let step = &plan.releases.decisions["store"].step;
+        let Step::Wait(Wait::Blocked { message, .. }) = step else { panic!("{step:?}") };
+        let expected =
+            format!("Secret openstack/{name} {why}, and no release record contains admin: restore the Secret");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
 /// Returns a CRD with one version.
 fn crd(version: &str) -> CustomResourceDefinition {
     let object = json!({

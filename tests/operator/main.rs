@@ -56,6 +56,7 @@ mod several_clouds;
 mod spec;
 mod steady;
 mod tempest;
+mod unusable;
 mod warnings;
 mod webhook;
 mod world;

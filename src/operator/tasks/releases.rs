@@ -154,7 +154,9 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
             release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
                 Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
-                Some((_, Err(why))) => release.undecodable = Some(why.clone()),
+                Some((meta, Err(why))) => {
+                    release.undecodable = Some(format!("Secret {}/{}: {why}", key.namespace, meta.secret_name()));
+                }
                 None => {}
             }
             release.undecodable = newest.malformed.clone().or(release.undecodable);
