@@ -116,9 +116,9 @@ impl Arguments {
             pass_timeout: Duration::from_secs(self.pass_timeout),
         };
         let context = Arc::new(Context::new(parts, &trigger));
-        let webhook = self.webhook.serve(&context, &stop).await?;
-        let interval = Duration::from_secs(self.maintenance_poll);
         let openstack = OpenStackClient::new(http_config);
+        let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
+        let interval = Duration::from_secs(self.maintenance_poll);
         let maintenance =
             tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
         let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));

@@ -15,7 +15,7 @@ use super::plan::{Hold, Plan};
 use super::requests::{Read, Reference, Response, Stored, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
-use super::{ceph, nodes, releases};
+use super::{ceph, instances, nodes, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
@@ -69,8 +69,11 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let catalog_error = snapshot.catalog_findings.iter().find(|finding| finding.level == Level::Error);
     let mut forget_secrets = false;
     let remaining = if let Some(error) = catalog_error {
-        block(&mut steps, &error.message);
+        block(&mut steps, reason::INVALID, &error.message);
         Some(error.message.clone())
+    } else if let Some(obstacle) = instances::obstacle(&mut draft, &observed, &names) {
+        block(&mut steps, reason::DELETING, &obstacle);
+        Some(obstacle)
     } else {
         releases::plan_steps(&mut draft, &mut steps, &desired, &observed, &rules.releases);
         let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
@@ -246,13 +249,13 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes releases wait while an addition to the catalogue is invalid.
+/// Makes releases wait while an addition to the catalogue is invalid, or while the cloud has instances.
 ///
 /// The addition could change the order of uninstalls, and which data `Purge` deletes.
-fn block(plan: &mut plan::Plan, why: &str) {
+fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
-            decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
+            decision.step = Step::Wait(Wait::Blocked { reason: reason.to_owned(), message: why.to_owned() });
         }
         decision.cleanup = None;
     }
@@ -285,7 +288,7 @@ mod tests {
         let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
         let mut plan = plan::plan(&desired, &world.observed, &world.catalog, &world.policy, now);
         assert!(plan.decisions.values().any(|decision| matches!(decision.step, Step::Do(..))), "{plan:?}");
-        block(&mut plan, "the catalogue: ConfigMaps can't be listed");
+        block(&mut plan, reason::INVALID, "the catalogue: ConfigMaps can't be listed");
         assert!(plan.decisions.values().all(|decision| matches!(decision.step, Step::Wait(_))), "{plan:?}");
         let is_reported = |step: &Step| matches!(step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: "));
         assert!(plan.decisions.values().any(|decision| is_reported(&decision.step)), "{plan:?}");

@@ -16,7 +16,7 @@ use osdpl_core::api::ValuesKind;
 use osdpl_core::endpoint::Target;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
-use osdpl_core::openstack::HostQuery;
+use osdpl_core::openstack::{Access, HostQuery};
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
@@ -82,6 +82,8 @@ pub struct Requests {
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
+    /// How to ask Nova for instances; `None` if Nova is not asked.
+    pub instances: Option<Access>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
 }

@@ -15,7 +15,7 @@ use osdpl_core::cause::AffectedObject;
 use osdpl_core::desired::{Blocked, ChartInfo, Finding};
 use osdpl_core::nodes::Inventory;
 use osdpl_core::observed::{Claim, Class, DaemonSetGroup, Observed, ReleaseKey, RolloutPods};
-use osdpl_core::openstack::HostObservation;
+use osdpl_core::openstack::{HostObservation, InstanceObservation};
 
 /// All data that a decision uses.
 pub struct Snapshot {
@@ -45,6 +45,8 @@ pub struct Snapshot {
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     /// The result of the last query about Nova's hosts; `None` if there was no query yet.
     pub hosts: Option<Arc<HostObservation>>,
+    /// The last response of Nova about instances; `None` if there was no query yet.
+    pub instances: Option<Arc<InstanceObservation>>,
     /// Problems of the tasks that watch the cluster in the background.
     pub problems: Vec<String>,
     /// The objects that the operator watches.

@@ -10,6 +10,7 @@ use osdpl_core::api::FINALIZER;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{ChartInfo, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::openstack::InstanceObservation;
 use osdpl_core::plan::{self, Step, Wait};
 use serde_json::{Value, json};
 
@@ -50,6 +51,7 @@ fn snapshot(change: Value) -> Snapshot {
         classes: None,
         rolling: Arc::default(),
         hosts: None,
+        instances: None,
         problems: Vec::new(),
         objects: Objects { listed: true, ..Objects::default() },
         responses: Responses::new(),
@@ -373,4 +375,86 @@ fn removes_the_finalizer_last() {
     respond(&mut snapshot, &plan);
     let plan = decide(&snapshot);
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
+}
+
+/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. Nova has responded with `found`.
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
+    let mut object = json!({
+        "metadata": {"deletionTimestamp": "2026-11-25T00:00:00Z"},
+        "spec": {"presets": [], "services": {"keystone": {"enabled": true}, "nova": {"enabled": true}}},
+        "status": {"ownedReleases": ["openstack/keystone", "openstack/nova"]},
+    });
+    osdpl_values::merge(object.as_object_mut().unwrap(), change.as_object().unwrap().clone());
+    let mut snapshot = snapshot(object);
+    snapshot.catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
+    let admin = json!({"endpoints": {"identity": {"auth": {"admin": {"password": "hunter2"}}}}});
+    for name in ["keystone", "nova"] {
+        let key = ReleaseKey::new("openstack", name);
+        let mut record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
+        record.was_deployed = true;
+        let read = Read::Values { release: key.clone(), revision: record.revision, required: false };
+        let values = Arc::new(admin.as_object().cloned().unwrap());
+        let received = Received { response: Response::Values(Ok(values)), at: snapshot.now, fresh: true };
+        snapshot.responses.insert(read, received);
+        snapshot.observed.releases.insert(key, record);
+    }
+    let access = complete(&mut snapshot).requests.instances;
+    snapshot.instances = access.zip(found).map(|(access, found)| {
+        let found = found.map(|found| found.map(str::to_owned)).map_err(str::to_owned);
+        Arc::new(InstanceObservation { access, found })
+    });
+    snapshot
+}
+
+#[test]
+fn a_deletion_waits_while_nova_has_instances() {
+    let waits = |change: Value, found: Option<Result<Option<&str>, &str>>| {
+        let plan = complete(&mut deleting_nova(change, found));
+        let acts = plan.actions.iter().any(|planned| matches!(planned.action, Action::Release { .. }));
+        assert_ne!(acts, plan.deleting.as_ref().is_some_and(|message| message.contains("so nothing is uninstalled")));
+        plan.deleting.filter(|_| !acts)
+    };
+    let remedy = ", so nothing is uninstalled: delete the instances first; or set spec.deletionPolicy to Detach, so that \
+                  everything keeps running; or destroy them with the cloud: kubectl -n openstack annotate osdpl nimbus \
+                  osdpl.dev/delete-with-instances=nimbus";
+    for (found, problem) in [
+        (None, "Nova has not responded yet whether it has instances"),
+        (Some(Ok(Some("web"))), "Nova has instances, such as web"),
+        (Some(Err("503")), "Nova can't be asked for instances: 503"),
+    ] {
+        assert_eq!(waits(json!({}), found), Some(format!("{problem}{remedy}")));
+        let allowed = json!({"metadata": {"annotations": {"osdpl.dev/delete-with-instances": "nimbus"}}});
+        assert_eq!(waits(allowed, found), None);
+        let copied = json!({"metadata": {"annotations": {"osdpl.dev/delete-with-instances": "other"}}});
+        assert!(waits(copied, found).is_some());
+        assert_eq!(waits(json!({"spec": {"deletionPolicy": "Detach"}}), found), None);
+        assert!(waits(json!({"spec": {"deletionPolicy": "Purge"}}), found).is_some());
+    }
+    assert_eq!(waits(json!({}), Some(Ok(None))), None);
+}
+
+#[test]
+fn a_deletion_does_not_wait_for_a_nova_that_is_gone() {
+    use osdpl_core::release::Status;
+    let nova = ReleaseKey::new("openstack", "nova");
+    let terminating = |snapshot: &mut Snapshot, nova: &ReleaseKey| {
+        snapshot.observed.terminating.insert(nova.namespace.clone());
+    };
+    let waits = |change: fn(&mut Snapshot, &ReleaseKey)| {
+        let mut snapshot = deleting_nova(json!({}), Some(Err("503")));
+        change(&mut snapshot, &nova);
+        complete(&mut snapshot).deleting.is_some_and(|message| message.contains("so nothing is uninstalled"))
+    };
+    assert!(waits(|_, _| {}));
+    assert!(!waits(|snapshot, nova| drop(snapshot.observed.releases.remove(nova))));
+    assert!(!waits(|snapshot, nova| snapshot.observed.releases.get_mut(nova).unwrap().status = Status::Uninstalling));
+    assert!(!waits(|snapshot, nova| snapshot.observed.releases.get_mut(nova).unwrap().was_deployed = false));
+    assert!(!waits(terminating));
+    let mut unknown = deleting_nova(json!({}), Some(Ok(None)));
+    for received in unknown.responses.values_mut() {
+        received.response = Response::Values(Ok(Arc::default()));
+    }
+    let message = complete(&mut unknown).deleting.unwrap();
+    assert!(message.contains("don't contain the password of Keystone's administrator"), "{message}");
 }

@@ -276,6 +276,7 @@ impl Context {
         }
         if matches!(plan.hold, None | Some(Hold::Charts | Hold::Watch)) {
             self.tasks.set_host_query(plan.requests.hosts.clone());
+            self.tasks.set_instance_query(plan.requests.instances.clone());
         }
         if let Some(setting) = &plan.requests.setting {
             self.set_maintenance_setting(setting.clone());

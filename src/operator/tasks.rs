@@ -9,6 +9,7 @@
 //! drift        changes that others made to the objects of releases
 //! endpoints    responses of the services' APIs
 //! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed it
+//! instances    whether Nova has instances, while a cloud is being deleted
 //! rollouts     the pods of DaemonSets during a rollout
 //! observation  the results of all tasks
 //! watch        a watch that restarts after every failure     cache      the values of one watch
@@ -22,6 +23,7 @@ mod drift;
 mod endpoints;
 mod health;
 mod hosts;
+mod instances;
 mod observation;
 mod partial;
 mod problems;
@@ -49,7 +51,7 @@ use osdpl_core::endpoint::Target;
 use osdpl_core::observed::{
     DaemonSetGroup, EndpointProbe, Liveness, ObservedDrift, ObservedRelease, ReleaseKey, RolloutPods,
 };
-use osdpl_core::openstack::{HostObservation, HostQuery};
+use osdpl_core::openstack::{Access, HostObservation, HostQuery, InstanceObservation};
 use osdpl_core::scrub::Scrubber;
 use problems::Problems;
 
@@ -101,6 +103,8 @@ pub struct Tasks {
     endpoints: latest::Receiver<Arc<BTreeMap<ReleaseKey, EndpointProbe>>>,
     host_query: latest::Sender<Option<HostQuery>>,
     hosts: latest::Receiver<Option<Arc<HostObservation>>>,
+    instance_query: latest::Sender<Option<Access>>,
+    instances: latest::Receiver<Option<Arc<InstanceObservation>>>,
     rollout_targets: latest::Sender<BTreeSet<DaemonSetGroup>>,
     rolling: latest::Receiver<Arc<BTreeMap<DaemonSetGroup, RolloutPods>>>,
     problems: Problems,
@@ -128,6 +132,7 @@ impl Tasks {
         let (probe_targets, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, trigger);
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
         let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
+        let (instance_query, instances) = instances::spawn(&mut spawner, reach, &problems, trigger);
         let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
         let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
@@ -141,6 +146,8 @@ impl Tasks {
             endpoints,
             host_query,
             hosts,
+            instance_query,
+            instances,
             rollout_targets,
             rolling,
             problems,
@@ -174,6 +181,7 @@ impl Tasks {
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),
             hosts: self.hosts.borrow().clone(),
+            instances: self.instances.borrow().clone(),
             rolling: self.rolling.borrow().clone(),
         }
     }
@@ -205,6 +213,11 @@ impl Tasks {
             HostQuery { removed_nodes, ..query }
         });
         replace(&self.host_query, query);
+    }
+
+    /// Sets how the instances task asks Nova for instances; `None` stops the task.
+    pub(crate) fn set_instance_query(&self, access: Option<Access>) {
+        replace(&self.instance_query, access);
     }
 
     /// Allows the hosts task to delete the hosts of these nodes from Nova and Neutron.

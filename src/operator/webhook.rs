@@ -18,15 +18,16 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use listener::TlsListener;
-use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
+use osdpl_decide::advise;
 use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
 
 /// The URL path of the webhook.
@@ -62,6 +63,12 @@ const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
+/// How long the review of a deletion waits for Nova.
+const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A function that returns why a resource may not be deleted; `None` if it may be deleted.
+pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 /// The functions with which the webhook gets the catalogue and the properties of the cluster from the operator.
 #[derive(Clone)]
 pub struct Sources {
@@ -69,6 +76,8 @@ pub struct Sources {
     pub catalog_of: CatalogOf,
     /// Returns the properties of the cluster that the checks of a spec use.
     pub cluster_info_of: ClusterInfoOf,
+    /// Returns why a resource may not be deleted.
+    pub deletion_obstacle_of: DeletionObstacleOf,
 }
 
 /// Responds to the API server's `AdmissionReview`s.
@@ -110,7 +119,10 @@ impl Reviewer {
     /// # Errors
     /// If the operator has not read the additions to the catalogue in time.
     async fn review(&self, review: &Value) -> Result<Value, &'static str> {
-        let Sources { catalog_of, cluster_info_of } = &self.known;
+        if review["request"]["operation"] == "DELETE" {
+            return Ok(self.review_deletion(&review["request"]).await);
+        }
+        let Sources { catalog_of, cluster_info_of, .. } = &self.known;
         // Wait for the additions in the namespace: if this is the first resource in the namespace, no pass has read the
         // additions yet.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -132,6 +144,25 @@ impl Reviewer {
         let is_complete = relevant.iter().all(|finding| finding.level != Level::Error);
         Ok(with_warnings(input.admission(review, is_complete), &relevant))
     }
+
+    /// Returns the response to the request to delete a resource.
+    async fn review_deletion(&self, request: &Value) -> Value {
+        // A resource of another version of the CRD has no obstacle that this operator could find.
+        let obstacle = match serde_json::from_value(request["oldObject"].clone()) {
+            Ok(deployment) => {
+                let deployment: OpenStackDeployment = deployment;
+                let asked = (self.known.deletion_obstacle_of)(deployment.clone());
+                let late = || Some(advise("Nova does not respond to the question for instances", &deployment));
+                tokio::time::timeout(NOVA_TIMEOUT, asked).await.unwrap_or_else(|_| late())
+            }
+            Err(_) => None,
+        };
+        let mut response = json!({"uid": request["uid"], "allowed": obstacle.is_none()});
+        if let Some(message) = obstacle {
+            response["status"] = json!({"message": message, "reason": "Forbidden", "code": 403});
+        }
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    }
 }
 
 /// Adds the findings about the catalogue to the warnings of a response. These findings come first, because they may be
@@ -148,8 +179,6 @@ fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use osdpl_core::observed::{Class, NodeCount, Range};
 
@@ -165,7 +194,41 @@ mod tests {
         let schemas = Schemas::new(&catalog).unwrap();
         let catalog_of: CatalogOf =
             Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
-        Reviewer { known: Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()) }, schemas }
+        let deletion_obstacle_of: DeletionObstacleOf = Arc::new(|deployment| Box::pin(obstacle(deployment)));
+        Reviewer {
+            known: Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()), deletion_obstacle_of },
+            schemas,
+        }
+    }
+
+    /// Returns the obstacle of a test: the resource `full` has instances, and Nova never responds for `silent`.
+    async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
+        match deployment.metadata.name.as_deref() {
+            Some("full") => Some("Nova has instances".into()),
+            Some("silent") => std::future::pending().await,
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn refuses_the_deletion_of_a_cloud_with_instances() {
+        let reviewer = reviewer(|| Box::pin(std::future::pending()));
+        let response_to = async |name: &str| {
+            let object = json!({
+                "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+                "metadata": {"name": name, "namespace": "openstack"}, "spec": {"openstackRelease": "2026.1"},
+            });
+            let request = json!({"uid": "1", "operation": "DELETE", "object": null, "oldObject": object});
+            let mut review = reviewer.review(&json!({"request": request})).await.unwrap();
+            review["response"].take()
+        };
+        assert_eq!(response_to("empty").await, json!({"uid": "1", "allowed": true}));
+        let full = response_to("full").await;
+        assert_eq!((&full["allowed"], &full["status"]["message"]), (&false.into(), &"Nova has instances".into()));
+        let silent = response_to("silent").await["status"]["message"].take();
+        let expected = "Nova does not respond to the question for instances, so nothing is uninstalled: delete the";
+        assert!(silent.as_str().unwrap().starts_with(expected), "{silent}");
+        assert!(silent.as_str().unwrap().ends_with("annotate osdpl silent osdpl.dev/delete-with-instances=silent"));
     }
 
     async fn review_of(reviewer: &Reviewer, presets: &[&str], old: Value) -> Value {
@@ -244,6 +307,7 @@ mod tests {
         let shipped: Value =
             osdpl_values::yaml::parse("values.yaml", include_str!("../../deploy/osdpl/values.yaml")).unwrap();
         let given = Duration::from_secs(shipped["webhook"]["timeoutSeconds"].as_u64().unwrap());
+        assert!(NOVA_TIMEOUT < given, "{NOVA_TIMEOUT:?} in {given:?}");
         assert!(
             CATALOGUE_TIMEOUT + OBSERVATION_TIMEOUT < given,
             "{CATALOGUE_TIMEOUT:?} + {OBSERVATION_TIMEOUT:?} in {given:?}"

@@ -36,6 +36,7 @@ mod hooks;
 mod hosts;
 mod images;
 mod install;
+mod instances;
 mod interrupted;
 mod maintenance;
 mod nodes;

@@ -91,7 +91,10 @@ fn deleting(report: &Report<'_>, _: &Health) -> Check {
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
     });
-    let message = if waits.is_empty() { rest.clone() } else { first(&waits) };
+    let is_blocked =
+        |step: &Step| matches!(step, Step::Wait(Wait::Blocked { reason, .. }) if reason == reason::DELETING);
+    let is_blocked = report.plan.decisions.values().any(|decision| is_blocked(&decision.step));
+    let message = if waits.is_empty() || is_blocked { rest.clone() } else { first(&waits) };
     Some((Phase::Deleting, reason::DELETING, message))
 }
 
@@ -118,7 +121,8 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
             Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
-                reason::CHART_PENDING => return None,
+                // A deletion that waits for a person has not failed.
+                reason::CHART_PENDING | reason::DELETING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
                 reason::INVALID => reason::INVALID,

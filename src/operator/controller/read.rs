@@ -63,6 +63,7 @@ pub(super) fn snapshot(
         classes: observation.storage_classes().map(<[_]>::to_vec),
         rolling: Arc::clone(&observation.rolling),
         hosts: observation.hosts.clone(),
+        instances: observation.instances.clone(),
         problems,
         objects: watched.snapshot(),
         responses: Responses::new(),

@@ -9,7 +9,7 @@ use osdpl_core::observed::{
     Cause, Claim, Class, DaemonSetGroup, EndpointProbe, Node, ObservedCronJob, ObservedDrift, ObservedJob,
     ObservedRelease, ReleaseKey, RolloutPods, Workload,
 };
-use osdpl_core::openstack::HostObservation;
+use osdpl_core::openstack::{HostObservation, InstanceObservation};
 
 /// The results of all tasks at one point in time. Copies are cheap, because they share the results.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Observation {
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its hosts; `None` before the first query.
     pub hosts: Option<Arc<HostObservation>>,
+    /// Nova's response about instances; `None` before the first query.
+    pub instances: Option<Arc<InstanceObservation>>,
     /// The pods of the components that are being rolled out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     pub(super) health: Arc<Health>,
