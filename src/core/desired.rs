@@ -56,6 +56,7 @@ use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::{DeclaredCeph, ObjectStore};
 pub use crate::finding::Finding;
 use crate::observed::{ClusterInfo, ReleaseKey};
+use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
@@ -259,6 +260,8 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
+    /// The requested chart and its content, for [`crate::release::CHART_LABEL`]; `None` if the chart is not available.
+    pub chart_identity: Option<ChartIdentity>,
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
     pub fingerprint: Option<String>,

@@ -22,7 +22,7 @@ mod storage;
 
 pub use crate::drift::ObservedDrift;
 pub use crate::release::{PastRevision, ReleaseKey};
-use crate::release::{Status, Verb};
+use crate::release::{ChartIdentity, Status, Verb};
 pub use cause::Cause;
 pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
@@ -100,6 +100,8 @@ pub struct ObservedRelease {
     /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from the newest record's
     /// label.
     pub split: Option<String>,
+    /// The chart of the newest revision, from its record's label; `None` without the label.
+    pub chart: Option<ChartIdentity>,
     /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
     /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.

@@ -49,6 +49,7 @@ pub fn release(name: &str) -> DesiredRelease {
         server_side: true,
         version: None,
         chart_digest: None,
+        chart_identity: None,
         fingerprint: None,
         paused: false,
         managed: true,

@@ -150,7 +150,7 @@ pub(crate) fn fill_placeholders(
         let is_pending = blocked.reason == reason::CHART_PENDING;
         let Some(digest) = child.chart_digest.clone().filter(|_| is_same && is_pending) else { continue };
         placeholders.insert(name.clone(), blocked.clone());
-        let version = child.version.clone().unwrap_or_default();
+        let version = requested.or(child.version.as_ref()).cloned().unwrap_or_default();
         *fact = Ok(ChartInfo { version, digest, ..ChartInfo::default() });
     }
     placeholders

@@ -10,6 +10,7 @@ use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::DeclaredCeph;
 use crate::observed::ReleaseKey;
+use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
@@ -156,6 +157,7 @@ impl Source<'_> {
             server_side: release.server_side,
             version: fact.map(|chart| chart.version.clone()),
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
+            chart_identity: fact.map(|chart| self.chart_identity(chart)),
             fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
@@ -183,6 +185,11 @@ impl Source<'_> {
         let Release { timeout, server_side, .. } = self.release;
         let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
+    }
+
+    /// Returns the chart that the release requests, with its content.
+    fn chart_identity(&self, chart: &ChartInfo) -> ChartIdentity {
+        ChartIdentity::new(&chart.version, &chart.digest)
     }
 
     /// Computes the digest of the catalogue's part in the inputs of a release.

@@ -36,10 +36,13 @@ impl Context<'_> {
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
         let adopted = super::adopt::is_adopted(record);
+        let is_same_request = record.chart.as_ref().zip(release.chart_identity.as_ref());
+        let is_chart_change = is_same_request.is_some_and(|(before, now)| now.is_changed_content_of(before));
         let why = match (affects_instances, restarts.is_empty(), is_catalog_change) {
             _ if adopted => Reason::Adopted,
             (true, ..) => Reason::Instances(describe_hosts(self.observed)),
             (false, false, _) => Reason::Split(restarts),
+            (false, true, _) if is_chart_change => Reason::Chart,
             (false, true, true) => Reason::Catalog,
             (false, true, false) => return self.upgrade_step(name, release, Some(record), Reason::Spec),
         };

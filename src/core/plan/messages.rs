@@ -14,6 +14,7 @@ impl fmt::Display for Reason {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
+            Self::Chart => formatter.write_str("the content of its chart changed under the same version"),
             Self::Instances(hosts) => write!(
                 formatter,
                 "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"

@@ -74,6 +74,8 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
+    /// The content of the chart changed, but not the version that the spec or the catalogue's lock requests.
+    Chart,
     /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
     /// instances.
     Instances(String),

@@ -3,7 +3,7 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::desired::Blocked;
 use crate::observed::{Attempt, Failed, Liveness, ObservedRelease, PastRevision, RecordBody, RetryCondition};
-use crate::release::{Status, Verb};
+use crate::release::{ChartIdentity, Status, Verb};
 
 mod adopting;
 mod drifting;
@@ -96,6 +96,26 @@ fn maps_each_state_to_its_step() {
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
         assert_eq!(fixture().with_release("store", record).describe_step("store"), expected);
+    }
+}
+
+#[test]
+fn changed_content_of_a_chart_waits_for_approval() {
+    let step = |before: Option<&str>, requested: &str| {
+        let mut record = observed_release(Status::Deployed);
+        record.inputs = Some("old".into());
+        record.chart = before.map(|version| ChartIdentity::new(version, "sha256:aa"));
+        let mut fixture = fixture().with_release("store", record);
+        let release = fixture.desired.releases.get_mut("store").unwrap();
+        release.chart_identity = Some(ChartIdentity::new(requested, "sha256:bb"));
+        fixture.describe_step("store")
+    };
+    assert_eq!(
+        step(Some("1.0.0"), "1.0.0"),
+        "the content of its chart changed under the same version: waits for approval (osdpl approve)"
+    );
+    for (before, requested) in [(Some("1.0.0"), "1.0.1"), (None, "1.0.0")] {
+        assert!(step(before, requested).ends_with("because its inputs changed"), "{before:?} {requested}");
     }
 }
 

@@ -187,6 +187,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         images: meta.images.clone(),
         instances: meta.instances.clone(),
         split: meta.split.clone(),
+        chart: meta.chart.clone(),
         release: meta.catalog_name.clone(),
         attempt,
         ..ObservedRelease::default()

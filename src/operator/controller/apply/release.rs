@@ -16,7 +16,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
 use osdpl_core::plan::{Action, Reason, Step, count_repairs};
 use osdpl_core::release::{
-    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, CHART_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
     Status,
 };
 use osdpl_decide::Plan;
@@ -139,6 +139,7 @@ impl Context {
             (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
             (INSTANCES_LABEL, release.instances.clone().filter(|_| in_sync)),
             (SPLIT_LABEL, split.filter(|_| in_sync)),
+            (CHART_LABEL, release.chart_identity.as_ref().filter(|_| in_sync).map(ToString::to_string)),
             (ATTEMPT_LABEL, Some(attempt.to_string())),
         ])
     }
@@ -197,6 +198,7 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
         images: release.images.clone(),
         instances: release.instances.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
+        chart_identity: release.chart_identity.clone(),
         catalog_name: name.to_owned(),
     }
 }

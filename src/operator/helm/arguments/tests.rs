@@ -16,6 +16,7 @@ fn upgrade() -> Upgrade {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        chart_identity: None,
         catalog_name: "identity".into(),
     }
 }

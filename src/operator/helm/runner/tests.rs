@@ -43,6 +43,7 @@ fn upgrade(name: &str) -> Job {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        chart_identity: None,
         catalog_name: "identity".into(),
     };
     Job {
