@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
+    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have no
+    /// digest in the lock.
+    #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
+    allow_http_charts: bool,
     /// The folder in which the operator caches charts, and helm its own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
@@ -79,6 +83,7 @@ impl Arguments {
         // Handle signals first: the kernel ignores a signal to PID 1 without a handler, so an early SIGTERM would be
         // lost.
         let mut signals = Signals::listen()?;
+        let source = self.source()?;
         let listener = web::listen(self.listen).await?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
@@ -87,7 +92,7 @@ impl Arguments {
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
-        let store = self.store(&catalog, &program)?;
+        let store = self.store(source, &catalog, &program)?;
         let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
         let runner = Runner::new(program, config, instance.clone())?;
         let operator_pods = OperatorPods::new(instance);
@@ -164,8 +169,16 @@ impl Arguments {
         Ok(program.with_kubeconfig(kubeconfig))
     }
 
-    fn store(&self, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
+    /// Returns the source of charts.
+    fn source(&self) -> Result<charts::Source, charts::InvalidSource> {
         let source: charts::Source = self.charts.parse()?;
+        if !self.allow_http_charts {
+            source.check_encrypted()?;
+        }
+        Ok(source)
+    }
+
+    fn store(&self, source: charts::Source, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         let program = program.clone();
         let puller = helm::pull::Puller::new(move |slot| program.command(slot));

@@ -60,6 +60,7 @@ fn settings_reach_the_operator() {
     let objects = own(&[
         "slots=4",
         "charts=/usr/share/osdpl/charts",
+        "allowHttpCharts=true",
         "logs=debug",
         "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
         "rbac.extraRules[0].resources[0]=certificates",
@@ -72,6 +73,7 @@ fn settings_reach_the_operator() {
     };
     assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
     assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
+    assert_eq!(value("OSDPL_ALLOW_HTTP_CHARTS").unwrap(), "true");
     assert_eq!(value("RUST_LOG").unwrap(), "debug");
     assert!(value("POD_UID").is_some());
     let rules = of_kind(&objects, "ClusterRole")["rules"].as_array().unwrap();

@@ -6,6 +6,23 @@ use std::process::Command;
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\ncontexts: [{name: lab, context: {cluster: lab, user: me}}]\nusers: [{name: me, user: {}}]\n";
 
 #[test]
+fn refuses_an_http_repository_unless_it_is_allowed() {
+    let start = |extra: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.args(["operator", "--listen", "127.0.0.1:0", "--charts", "http://127.0.0.1:1"]).args(extra);
+        command.env("KUBECONFIG", "/nowhere").env_remove("OSDPL_ALLOW_HTTP_CHARTS").env_remove("OSDPL_CATALOG");
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let refused = start(&[]);
+    let expected = "charts: \"http://127.0.0.1:1\" is not encrypted, so anyone on the network could replace its charts";
+    assert!(refused.contains(expected) && refused.contains("--allow-http-charts"), "{refused}");
+    let allowed = start(&["--allow-http-charts"]);
+    assert!(allowed.contains("no cluster to connect to"), "{allowed}");
+}
+
+#[test]
 fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
     // No process listens on this port, because only root may bind it and systems do not assign it.

@@ -150,7 +150,8 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         // This listener is a chart repository that accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
-        let _operator = world.operator().charts(Path::new(&repository)).start().await;
+        let setup = world.operator().charts(Path::new(&repository)).arguments(&["--allow-http-charts"]);
+        let _operator = setup.start().await;
         let unready = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
         world.cluster().behaviour("unready", &unready).await.unwrap();
         let cloud = world.until_reason(reason::UNHEALTHY).await;
