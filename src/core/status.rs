@@ -25,7 +25,7 @@ pub use events::{
 pub use failing::failing_status;
 pub use rollouts::line as rollout_line;
 
-use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
+use crate::api::{Approval, OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::ceph::DeclaredCeph;
 use crate::desired::{Desired, Finding};
 use crate::observed::{Observed, ReleaseKey};
@@ -130,7 +130,13 @@ pub fn report(
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
-        approval: waiting.then(|| report.plan.hash.clone()),
+        // While a chart is fetched, the target hash is not final.
+        approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
+        approved_target: match report.spec.approval {
+            Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),
+            Some(Approval::Always) => before.approved_target.clone(),
+            _ => None,
+        },
         conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         owned_releases: match report.owned {

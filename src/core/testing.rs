@@ -35,6 +35,7 @@ pub fn release(name: &str) -> DesiredRelease {
         secret: Vec::new(),
         marked: Vec::new(),
         inputs: "new".into(),
+        inputs_without_facts: None,
         catalog: "catalogue".into(),
         images: "images".into(),
         instances: None,

@@ -9,7 +9,7 @@ use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::kept::Kept;
 use super::resource::annotated_names;
-use osdpl_core::api::{ADOPT, APPROVE, REPAIR, SKIP_HOOKS, reason};
+use osdpl_core::api::{ADOPT, APPROVE, Approval, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::{Desired, Finding};
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
@@ -46,7 +46,10 @@ pub(crate) fn consume(
     let is_stored = !rollouts.is_incomplete
         && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    if policy.approved.is_some() && is_stored && plan.is_idle() {
+    // With `approval: Always`, the approval must outlive the annotation, too.
+    let must_store = policy.approval == Approval::Always && policy.approved.as_ref() == Some(&plan.hash);
+    let is_target_stored = !must_store || policy.approved_target.as_ref() == Some(&plan.hash);
+    if policy.approved.is_some() && is_stored && is_target_stored && plan.is_idle() {
         consumed.insert(APPROVE, None);
     }
     let adoptions = remaining_adoptions(desired, observed, policy);

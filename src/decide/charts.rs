@@ -120,13 +120,6 @@ pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns whether a desired release has neither a chart nor a placeholder, because the operator is still fetching the
-/// chart.
-pub(crate) fn is_fetching(desired: &Desired) -> bool {
-    let mut blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
-    blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
-}
-
 /// Replaces each chart that the operator is still fetching by a placeholder with the version and digest in the status.
 ///
 /// Returns the releases whose charts are placeholders.
@@ -180,9 +173,9 @@ pub(crate) fn keeps_status(
     plan: &Plan,
 ) -> bool {
     if is_current(deployment) {
-        return is_fetching(desired);
+        return desired.is_fetching();
     }
-    !placeholders.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
+    !placeholders.is_empty() && !desired.is_fetching() && !is_refused && plan.is_idle()
 }
 
 /// Returns whether the status was written for the current generation of the spec.

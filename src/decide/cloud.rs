@@ -259,7 +259,7 @@ fn take_steps(
         endpoints: Some(endpoint::targets(catalog, desired, observed)),
         daemons: next.watch.clone(),
     });
-    if !charts::is_fetching(desired) && placeholders.is_empty() {
+    if !desired.is_fetching() && placeholders.is_empty() {
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);

@@ -89,6 +89,7 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
         approved: deployment.annotations().get(APPROVE).cloned(),
+        approved_target: deployment.status.as_ref().and_then(|status| status.approved_target.clone()),
         adopt: annotated_names(deployment, ADOPT),
         repair: annotated_names(deployment, REPAIR),
         skip_hooks: annotated_names(deployment, SKIP_HOOKS),

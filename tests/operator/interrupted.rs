@@ -17,18 +17,18 @@ use crate::world::{World, run_test, with_timeout};
 
 /// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys; the
 /// Jobs of its post-install hooks fill and use the keys.
-const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
+pub const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The Secrets for Keystone's keys, which are empty until Jobs write keys into them.
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a hook Job running, so that helm waits for the hook.
-async fn hang_job(world: &World, job: &str) {
+pub async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
 /// Waits until the status reports that helm waits for this hook Job of the release.
-async fn until_hook(world: &World, release: &str, job: &str) {
+pub async fn until_hook(world: &World, release: &str, job: &str) {
     let what = format!("helm waits for {job}");
     let is_at_job = |hook: Option<String>| hook.is_some_and(|hook| hook.contains(job));
     world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;

@@ -17,6 +17,7 @@ pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
     /// rollout at once. A rollout after an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Manual", "Automatic"]))]
     pub approval: Option<Approval>,
     /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
     /// unset.

@@ -36,6 +36,10 @@ pub struct OpenStackDeploymentStatus {
     /// The target hash of the changes that wait for approval. A person passes it to `osdpl approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// The target hash that a person approved last; only with `spec.approval: Always`. Changes of this target need no
+    /// further approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_target: Option<String>,
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
     /// Ceph, `RolledOut` if there were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -63,12 +63,18 @@ fn resolve_all(
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
+    let factless = facts.without_job_facts();
+    let factless = factless.as_ref().map(|facts| (facts, self::common(catalog, selection, facts)));
     let passwords = &super::passwords::find_passwords(&selection.features);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);
         let source = Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope };
-        let merged = source.merged(key, keeps_layers);
+        let mut merged = source.merged(key, keeps_layers);
+        merged.release.inputs_without_facts = factless.as_ref().map(|(facts, common)| {
+            let scope = self::scope(common, facts, name);
+            Source { facts, scope: &scope, ..source }.merged(key, false).release.inputs
+        });
         findings.extend(merged.findings);
         result.desired.releases.insert(name.clone(), merged.release);
         let kept = if merged.is_complete { &mut result.layers } else { &mut result.partial };
@@ -143,6 +149,7 @@ impl Source<'_> {
         let fact = chart.and_then(|chart| chart.as_ref().ok());
         DesiredRelease {
             inputs: self.inputs(&key, &values, fact),
+            inputs_without_facts: None,
             key,
             chart: release.chart.clone(),
             service: service.to_owned(),

@@ -222,7 +222,7 @@ impl Context<'_> {
             }
             State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
-            State::Absent => self.upgrade_step(name, release, None, Reason::Install),
+            State::Absent => self.requested_step(name, release, None, Reason::Install),
             State::Failed(record) => self.retry_step(name, release, record),
             State::OutOfDate(record) => self.change_step(name, release, record),
             State::Foreign(record) => self.foreign_step(name, release, record),

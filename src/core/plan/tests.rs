@@ -6,6 +6,7 @@ use crate::observed::{Attempt, Failed, Liveness, ObservedRelease, PastRevision, 
 use crate::release::{ChartIdentity, Status, Verb};
 
 mod adopting;
+mod always;
 mod drifting;
 mod instances;
 mod leaving;

@@ -8,7 +8,7 @@ use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
 use crate::observed::{Issue, ObservedJob};
-use crate::plan::{Action, Decision, Step, Wait};
+use crate::plan::{Action, Decision, Reason, Step, Wait};
 use crate::release::Status;
 
 /// The health of each component, by application label, then by component label.
@@ -149,17 +149,18 @@ fn problems(report: &Report<'_>, _: &Health) -> Check {
 }
 
 fn awaiting(report: &Report<'_>, _: &Health) -> Check {
+    if report.desired.is_fetching() {
+        return None;
+    }
     let waiting: Vec<_> = report.plan.awaiting_approval().collect();
     let (_, why) = waiting.first()?;
     let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let what = match why {
-        why if why.is_removal() => "uninstalled",
-        _ => "upgraded",
+        Reason::Install => "installed".to_owned(),
+        why if why.is_removal() => format!("uninstalled because {why}"),
+        why => format!("upgraded because {why}"),
     };
-    let message = format!(
-        "{names} would be {what} because {why}; see `osdpl plan`, then run `osdpl approve {}`",
-        report.plan.hash
-    );
+    let message = format!("{names} would be {what}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 
