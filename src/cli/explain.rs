@@ -174,7 +174,7 @@ impl Arguments {
         }
         let store = self.chart_options.open().await?;
         for explanation in explanations {
-            let Some((request, _)) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
+            let Some(request) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
             let context = || format!("the keys of chart {}", request.name);
             let chart = store.obtain(&request).await.with_context(context)?;
             explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;

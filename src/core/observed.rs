@@ -21,8 +21,8 @@ mod rollout;
 mod storage;
 
 pub use crate::drift::ObservedDrift;
-pub use crate::release::{PastRevision, ReleaseKey};
 use crate::release::{ChartIdentity, Status, Verb};
+pub use crate::release::{PastRevision, ReleaseKey};
 pub use cause::Cause;
 pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};

@@ -64,6 +64,9 @@ pub struct Report<'a> {
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
+    /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them, so
+    /// that the status keeps the previous digests.
+    pub charts: Option<&'a BTreeMap<String, String>>,
     /// The older OpenStackDeployment of the cluster, if there is one. osdpl manages only the oldest one.
     pub older_resource: Option<String>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
@@ -100,6 +103,7 @@ impl<'a> Report<'a> {
             roles: &ROLES,
             rollouts: &ROLLOUTS,
             owned: None,
+            charts: None,
             older_resource: None,
             deleting: None,
         }
@@ -143,6 +147,7 @@ pub fn report(
             Some(owned) => owned.iter().map(ToString::to_string).collect(),
             None => before.owned_releases.clone(),
         },
+        charts: report.charts.unwrap_or(&before.charts).clone(),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
         tests: crons::tests(&before.tests, report),

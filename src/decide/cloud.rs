@@ -106,7 +106,9 @@ fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let deployment = &draft.snapshot.deployment;
     let keeps_status = charts::keeps_status(deployment, &resolved.desired, &placeholders, refused, &plan.releases);
     draft.requeue(plan.releases.requeue_at);
+    let records = charts::record_digests(deployment, &draft.snapshot.charts, &draft.requests.charts);
     Plan {
+        charts: Some(records),
         requests: draft.requests,
         actions: draft.actions,
         problems: draft.problems,

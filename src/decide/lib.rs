@@ -66,8 +66,8 @@ pub use objects::{Data, ObjectState, Objects};
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    AbandonedCrd, ChartRequest, Published, Read, Received, Recorded, Reference, Requests, Response, Responses, Stored,
-    Watches,
+    AbandonedCrd, ChartRequest, DigestSource, ExpectedDigest, Published, Read, Received, Recorded, Reference, Requests,
+    Response, Responses, Stored, Watches,
 };
 pub use resource::{find_older, is_finalized, release_names, selection, target};
 pub use rollouts::report_refused_eviction;

@@ -43,6 +43,9 @@ pub struct Plan {
     /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
     /// helm; `None` if the pass did not determine them.
     pub owned: Option<BTreeSet<ReleaseKey>>,
+    /// The digests of the charts from repositories after this plan, by `chart@version`. The operator writes them to the
+    /// status before it starts helm; `None` if the pass did not determine them.
+    pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.

@@ -54,7 +54,7 @@ impl std::fmt::Display for Reference {
 }
 
 /// The chart that a release is installed from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
     /// The name of the chart.
     pub name: String,
@@ -62,6 +62,43 @@ pub struct ChartRequest {
     pub version: Option<String>,
     /// The repository of the chart; `None` requests the operator's own repository.
     pub repository: Option<String>,
+    /// The only accepted digest of the chart; `None` accepts the digest in the operator's chart lock, or else any.
+    pub digest: Option<ExpectedDigest>,
+}
+
+/// The only accepted digest of a chart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExpectedDigest {
+    /// The digest as text.
+    pub digest: String,
+    /// The place that names the digest.
+    pub source: DigestSource,
+}
+
+/// The place that names the digest of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DigestSource {
+    /// The field `digest` of the release in the spec. It takes precedence over the operator's chart lock.
+    Spec,
+    /// The lock that an addition to the catalogue contains.
+    Addition,
+    /// The status, which has the digest of the first pull.
+    Status,
+}
+
+impl ChartRequest {
+    /// Creates the request for the locked version of a chart, from the operator's own repository.
+    pub fn locked(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that was
+    /// fetched for `before`; `None` if there is no chart.
+    pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
+        let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
+        let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
+        self == before || is_same_chart && ready.is_some_and(is_accepted)
+    }
 }
 
 /// The data that a plan needs in the next snapshot.

@@ -116,6 +116,21 @@ pub enum ChartState {
 }
 
 impl Charts {
+    /// Returns whether the requested chart of a release is available; `None` if the operator has not requested it yet.
+    pub(crate) fn state(&self, release: &str, request: &ChartRequest) -> Option<&ChartState> {
+        let (before, state) = self.known.get(release)?;
+        let ready = match state {
+            ChartState::Ready(chart) => Some(chart.digest.as_str()),
+            ChartState::Pending | ChartState::Failed(..) => None,
+        };
+        Some(state).filter(|_| request.is_answered_by(before, ready))
+    }
+
+    /// Returns whether the requested chart comes from a folder.
+    pub(crate) fn is_in_folder(&self, request: &ChartRequest) -> bool {
+        self.folder && request.repository.is_none()
+    }
+
     /// Returns the version of a chart that an addition to the catalogue pins.
     ///
     /// Returns `None` if no addition pins the chart, if the charts come from a folder, or if the operator's own chart

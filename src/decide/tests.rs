@@ -32,7 +32,7 @@ fn snapshot(change: Value) -> Snapshot {
     let mut object = map(object);
     osdpl_values::merge(&mut object, map(change));
     let chart = |name: &str| {
-        let request = ChartRequest { name: name.into(), version: Some("1.0.0".into()), repository: None };
+        let request = ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked(name) };
         let fact = ChartInfo { digest: "sha256:1".into(), fingerprint: "1".into(), ..ChartInfo::default() };
         (name.to_owned(), (request, ChartState::Ready(fact)))
     };

@@ -1,5 +1,7 @@
 //! Tests a user who edits charts while the operator runs, and a chart repository that does not respond.
 
+mod republished;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

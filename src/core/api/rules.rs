@@ -114,6 +114,16 @@ pub(super) const RULES: &[Rule] = &[
         "must be an exact chart version, not a range, such as 2026.1.0",
     ),
     rule(
+        "spec.services.*.releases.*.digest",
+        "self.matches('^sha256:[0-9a-f]{64}$')",
+        "must be the digest of a chart: sha256: and 64 digits or lower case letters from a to f; `osdpl charts list` prints it",
+    ),
+    rule(
+        "spec.services.*.releases.*",
+        "!has(self.digest) || has(self.version)",
+        "has a digest without a version; set the version of the chart that has this digest, or remove the digest",
+    ),
+    rule(
         "spec.services.*.releases.*.namespace",
         LABEL,
         "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",

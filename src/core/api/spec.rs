@@ -201,6 +201,11 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
+    /// The digest of the chart (`sha256:` and 64 hexadecimal digits), if `version` is set. The operator then refuses
+    /// other content, and accepts this content even if the version had other content before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71))]
+    pub digest: Option<String>,
     /// The namespace of the release. If unset, it is the catalogue's namespace for the release (such as cert-manager),
     /// or else the namespace of this resource. The namespace of an installed release can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

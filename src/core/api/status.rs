@@ -56,6 +56,10 @@ pub struct OpenStackDeploymentStatus {
     /// person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
+    /// The digest that each chart from a repository had when the operator first pulled it, by `chart@version`; at most
+    /// 256 charts. The operator refuses other content under the same version, unless the spec sets its digest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub charts: BTreeMap<String, String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,

@@ -196,7 +196,8 @@ impl Source<'_> {
 
     /// Returns the chart that the release requests, with its content.
     fn chart_identity(&self, chart: &ChartInfo) -> ChartIdentity {
-        ChartIdentity::new(&chart.version, &chart.digest)
+        let requested = self.own().and_then(|own| own.digest.as_deref());
+        ChartIdentity::new(&chart.version, requested, &chart.digest)
     }
 
     /// Computes the digest of the catalogue's part in the inputs of a release.

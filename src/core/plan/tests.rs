@@ -105,10 +105,10 @@ fn changed_content_of_a_chart_waits_for_approval() {
     let step = |before: Option<&str>, requested: &str| {
         let mut record = observed_release(Status::Deployed);
         record.inputs = Some("old".into());
-        record.chart = before.map(|version| ChartIdentity::new(version, "sha256:aa"));
+        record.chart = before.map(|version| ChartIdentity::new(version, None, "sha256:aa"));
         let mut fixture = fixture().with_release("store", record);
         let release = fixture.desired.releases.get_mut("store").unwrap();
-        release.chart_identity = Some(ChartIdentity::new(requested, "sha256:bb"));
+        release.chart_identity = Some(ChartIdentity::new(requested, None, "sha256:bb"));
         fixture.describe_step("store")
     };
     assert_eq!(

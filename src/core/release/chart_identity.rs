@@ -17,9 +17,10 @@ pub struct ChartIdentity {
 }
 
 impl ChartIdentity {
-    /// Creates the identity of a chart of this version, whose content has the digest `content`.
-    pub fn new(version: &str, content: &str) -> Self {
-        Self { request: short_digest(&[version]), content: short_digest(&[content]) }
+    /// Creates the identity of a chart of this version, whose content has the digest `content`. `requested` is the
+    /// digest that the spec sets.
+    pub fn new(version: &str, requested: Option<&str>, content: &str) -> Self {
+        Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
     }
 
     /// Parses the value of a label; returns `None` for a value that osdpl does not write.
@@ -52,10 +53,11 @@ mod tests {
 
     #[test]
     fn only_the_same_request_has_changed_content() {
-        let chart = ChartIdentity::new("2026.1.0", "sha256:aa");
-        assert!(ChartIdentity::new("2026.1.0", "sha256:bb").is_changed_content_of(&chart));
-        assert!(!ChartIdentity::new("2026.1.0", "sha256:aa").is_changed_content_of(&chart));
-        assert!(!ChartIdentity::new("2026.1.1", "sha256:bb").is_changed_content_of(&chart));
+        let chart = ChartIdentity::new("2026.1.0", None, "sha256:aa");
+        assert!(ChartIdentity::new("2026.1.0", None, "sha256:bb").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.0", None, "sha256:aa").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.1", None, "sha256:bb").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.0", Some("sha256:bb"), "sha256:bb").is_changed_content_of(&chart));
         assert_eq!(ChartIdentity::parse(&chart.to_string()), Some(chart.clone()));
         assert!(chart.to_string().len() <= 63, "a label value has at most 63 characters");
         assert_eq!(ChartIdentity::parse("2026"), None);

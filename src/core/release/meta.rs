@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL,
-    RELEASE_LABEL, SPLIT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL,
+    INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
 /// Identifies a release within the Kubernetes cluster.

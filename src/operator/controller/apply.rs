@@ -97,7 +97,7 @@ impl Context {
                 continue;
             }
             if matches!(planned.action, Action::Release { .. }) && !are_recorded {
-                self.record_owned(deployment, plan).await?;
+                self.record_trusted(deployment, plan).await?;
                 are_recorded = true;
             }
             outcome.requeue |= changes_decision(&planned.action);
@@ -125,17 +125,21 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
+    /// Writes the releases that belong to the cloud and the digests of its charts to the status, if the status lacks any
+    /// of them.
     ///
-    /// osdpl must write the status before helm runs, because osdpl uninstalls a release without approval only if the
-    /// status names the release.
-    async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
+    /// osdpl must write the status before helm runs: osdpl uninstalls a release without approval only if the status
+    /// names the release, and a restarted operator refuses other content of a chart only if the status has its digest.
+    async fn record_trusted(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
         let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
         owned.extend(status.owned_releases);
         status.owned_releases = owned.into_iter().collect();
-        if deployment.status.as_ref().map(|before| &before.owned_releases) == Some(&status.owned_releases) {
+        if let Some(charts) = &plan.charts {
+            status.charts.clone_from(charts);
+        }
+        if deployment.status.as_ref() == Some(&status) {
             return Ok(());
         }
         self.cluster.publish_status(deployment, status, Vec::new()).await.map(drop)

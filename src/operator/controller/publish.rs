@@ -52,6 +52,7 @@ impl Context {
             roles: &plan.roles,
             rollouts: &plan.rollouts,
             owned: plan.owned.as_ref(),
+            charts: plan.charts.as_ref(),
             older_resource: plan.older.clone(),
             deleting: plan.deleting.clone(),
         };

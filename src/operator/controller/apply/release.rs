@@ -16,8 +16,8 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
 use osdpl_core::plan::{Action, Reason, Step, count_repairs};
 use osdpl_core::release::{
-    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, CHART_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
-    Status,
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, CHART_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL,
+    SPLIT_LABEL, Status,
 };
 use osdpl_decide::Plan;
 

@@ -142,11 +142,16 @@ impl Assumptions<'_> {
     fn version_and_digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<(String, String)> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;
-        let version = |spec: &OpenStackDeploymentSpec| spec.services.get(service)?.releases.get(name)?.version.clone();
-        let is_same = version(&live.spec) == version(spec) && live.spec.charts.repository == spec.charts.repository;
+        let own = |spec: &OpenStackDeploymentSpec| {
+            let own = spec.services.get(service)?.releases.get(name)?;
+            Some((own.version.clone(), own.digest.clone()))
+        };
+        let requested = own(spec).unwrap_or_default();
+        let is_same =
+            own(&live.spec).unwrap_or_default() == requested && live.spec.charts.repository == spec.charts.repository;
         let child = live.status.as_ref()?.children.get(name)?;
         let digest = child.chart_digest.clone().filter(|_| is_same && child.chart == release.chart)?;
-        Some((version(spec).or_else(|| child.version.clone()).unwrap_or_default(), digest))
+        Some((requested.0.or_else(|| child.version.clone()).unwrap_or_default(), digest))
     }
 
     /// Returns the results of API probes from the status. `osdpl plan` can't probe the APIs, because it runs outside of

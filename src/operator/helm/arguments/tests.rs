@@ -42,6 +42,14 @@ fn upgrades_with_helm_4_force_server_side_apply() {
 }
 
 #[test]
+fn label_names_the_chart() {
+    let chart_identity = Some(ChartIdentity::new("1.0.0", None, "sha256:00"));
+    let label = format!(",{CHART_LABEL}={},{ATTEMPT_LABEL}=", chart_identity.as_ref().unwrap());
+    let line = upgrade_line(&Upgrade { chart_identity, ..upgrade() }, HELM_4);
+    assert!(line.contains(&label), "{line}");
+}
+
+#[test]
 fn manual_upgrades_differ_only_in_labels_values_and_chart() {
     let chart = ChartReference {
         name: "keystone".into(),
