@@ -138,18 +138,18 @@ fn always_holds_back_each_new_target() {
 #[test]
 fn approved_install_continues_after_a_crash() {
     run_test("always-crash", async |world| {
-        hang_job(world, "rabbitmq-cluster-wait").await;
+        hang_job(world, "keystone-fernet-setup").await;
         let operator = world.operator().start().await;
-        world.apply(&always(&KEYSTONE)).await;
+        world.apply(&always(&[&KEYSTONE[..], &["placement"]].concat())).await;
         let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
         world.osdpl(&["approve", &hash]);
-        until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
+        until_hook(world, "keystone", "keystone-fernet-setup").await;
         operator.kill();
-        assert!(world.helm_runs().iter().all(|run| run.release() != "keystone"), "keystone must wait for rabbitmq");
-        world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
+        assert!(world.helm_runs().iter().all(|run| run.release() != "placement"), "placement waits for keystone");
+        world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
         let _operator = world.operator().start().await;
         let cloud = world.until_ready().await;
-        assert_eq!((cloud.status().releases.as_str(), cloud.status().approved_target), ("4/4", Some(hash)));
+        assert_eq!((cloud.status().releases.as_str(), cloud.status().approved_target), ("5/5", Some(hash)));
     });
 }
 

@@ -17,7 +17,7 @@ pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
     /// rollout at once. A rollout after an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["Manual", "Automatic"]))]
+    #[schemars(schema_with = "approval_schema")]
     pub approval: Option<Approval>,
     /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
     /// unset.
@@ -139,6 +139,11 @@ impl RolloutPhase {
             Self::Pending | Self::AwaitingApproval | Self::Waiting | Self::Complete => false,
         }
     }
+}
+
+/// Returns the schema of `spec.nodes.rollout.approval`. The value `Always` has no meaning for a rollout.
+fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Manual", "Automatic"] })
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
