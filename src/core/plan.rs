@@ -119,7 +119,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     }
     let requeue_at = decisions.values().filter_map(Decision::requeue_at).min();
     let approved = context.is_approved() || context.is_approved_earlier();
-    Plan { decisions, approved, requeue_at, hash }
+    Plan { decisions, hash, approved, requeue_at }
 }
 
 /// Returns the target hash: a digest of the desired inputs of all releases, and of the releases to remove. The inputs
