@@ -281,7 +281,7 @@ mod tests {
     }
 
     /// Returns the request for the chart of `store` with these settings of the release in the spec.
-    fn request(charts: &Charts, own: serde_json::Value) -> ChartRequest {
+    fn request(charts: &Charts, own: &serde_json::Value) -> ChartRequest {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let services = json!({"store": {"releases": {"store": own}}});
         let spec = deployment(json!({"spec": {"services": services}})).spec;
@@ -294,7 +294,9 @@ mod tests {
     fn requests_the_digest_of_the_spec_or_of_the_first_pull() {
         let locked = Charts { locked: ["store".to_owned()].into(), ..Charts::default() };
         let folder = Charts { folder: true, ..locked.clone() };
-        let digest = |charts: &Charts, own| request(charts, own).digest.map(|found| (found.source, found.digest));
+        let digest = |charts: &Charts, own: serde_json::Value| {
+            request(charts, &own).digest.map(|found| (found.source, found.digest))
+        };
         let pinned = json!({"version": "2.0.0", "digest": "sha256:c"});
         let first_pull = |digest: &str| Some((DigestSource::Status, digest.to_owned()));
         assert_eq!(digest(&locked, json!({})), first_pull("sha256:a"));
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn records_the_digests_of_pulled_charts() {
         let own = json!({"version": "2.0.0"});
-        let wanted = request(&Charts::default(), own.clone());
+        let wanted = request(&Charts::default(), &own);
         let before = ChartRequest { digest: None, ..wanted.clone() };
         let info = |digest: &str| ChartInfo { version: "2.0.0".into(), digest: digest.into(), ..ChartInfo::default() };
         let charts = |digest| {
