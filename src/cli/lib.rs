@@ -47,6 +47,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use osdpl_core::catalog::nearest_name;
+use osdpl_operator::helm;
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
@@ -151,10 +152,13 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator runs its own program with this subcommand to start helm. Users do not need the subcommand, so help
-    // and completions do not list it.
-    let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
+    // The operator runs its own program with these subcommands to start and to end helm. Users do not need them, so help
+    // and completions do not list them.
+    let subcommand = arguments_os.next().unwrap_or_default();
+    let result = if subcommand == helm::exec::SUBCOMMAND {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
+    } else if subcommand == helm::guard::SUBCOMMAND {
+        operator::GuardArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
         let name = if program_name.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
         let matches = Arguments::command().bin_name(name).try_get_matches();
@@ -162,7 +166,12 @@ pub fn main() -> ExitCode {
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         // `block_on` contains a copy of its future for each kind of runtime; a boxed future is compiled once.
         let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = Box::pin(run(arguments.command));
-        runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(command))
+        runtime().map_err(anyhow::Error::from).and_then(|runtime| {
+            let result = runtime.block_on(command);
+            // Do not wait for blocking work, such as DNS: an operator that has lost its Lease must end at once.
+            runtime.shutdown_background();
+            result
+        })
     };
     result.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
@@ -65,6 +65,8 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
+    /// How long this process has seen no change of each pending record, by its monotonic clock.
+    pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
     /// else made. This includes revisions that osdpl adopted although they differ.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
@@ -84,6 +86,8 @@ pub struct ObservedRelease {
     pub revision: i64,
     /// When helm created the record of the newest revision.
     pub created_at: Option<Timestamp>,
+    /// The uid of the Secret with the record of the newest revision.
+    pub uid: Option<String>,
     /// Whether a record of the release shows that helm once deployed a revision successfully.
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
@@ -161,25 +165,25 @@ impl ObservedRelease {
 /// The helm run that made a record, according to the record's label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The identity of the operator process that ran helm.
-    pub instance: String,
+    /// The value of the label, which identifies the helm run.
+    pub label: String,
     /// The revision that the label names. If the record has another revision, someone else made the record: helm copied
     /// the label during that upgrade or rollback.
     pub revision: i64,
-    /// Whether the operator process that ran helm is still running.
+    /// Whether the operator process that ran helm may still run helm.
     pub owner: Liveness,
 }
 
-/// Whether the operator process that ran helm for a record is still running.
+/// Whether the operator process that ran helm for a record may still run helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// This operator process itself ran helm.
     Us,
-    /// The operator process that ran helm has ended, and therefore also its helm process.
+    /// The operator process that ran helm is not the active operator any more, and its helm process has ended.
     Dead,
-    /// Another operator process ran helm, and it is still running.
+    /// Another operator process ran helm, and its helm process may still run.
     Alive,
-    /// osdpl can't determine whether the operator process still runs, for example because it runs on another machine.
+    /// osdpl can't determine whether the helm process still runs, because the user of `osdpl plan` may not read Leases.
     Unknown,
 }
 

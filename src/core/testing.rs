@@ -82,7 +82,7 @@ pub fn observed_release(status: Status) -> ObservedRelease {
         catalog: Some("catalogue".into()),
         images: Some("images".into()),
         own_inputs: Some("new".into()),
-        attempt: Some(Attempt { instance: "me".into(), revision: 3, owner: Liveness::Us }),
+        attempt: Some(Attempt { label: "me".into(), revision: 3, owner: Liveness::Us }),
         body: Some(RecordBody::default()),
         ..ObservedRelease::default()
     }

@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn reads_credentials_only_from_our_revisions() {
-        let attempt = Attempt { instance: "me".into(), revision: 2, owner: Liveness::Us };
+        let attempt = Attempt { label: "me".into(), revision: 2, owner: Liveness::Us };
         let inherited = ObservedRelease { revision: 3, attempt: Some(attempt), ..ObservedRelease::default() };
         let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
         assert_eq!(own_revision(&kept), Ok(Some(2)));

@@ -18,7 +18,6 @@ mod namespaces;
 mod nodes;
 mod object_watches;
 mod objects;
-mod operator_pods;
 mod owned;
 mod reads;
 mod records;
@@ -43,7 +42,6 @@ pub(crate) use evict::EvictionResult;
 pub(crate) use namespaces::Namespaces;
 pub(crate) use object_watches::ObjectWatches;
 pub(crate) use objects::JobCreation;
-pub use operator_pods::OperatorPods;
 pub(crate) use owned::is_older;
 pub use stored_secrets::stored_secrets;
 

@@ -44,6 +44,7 @@ pub use secrets::collect_secrets;
 
 use crate::cluster::{Cluster, Error, ObjectWatches};
 use crate::helm::Runner;
+use crate::lease::Leadership;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
@@ -72,6 +73,7 @@ pub struct Context {
     pub metrics: Metrics,
     catalog: CatalogHandle,
     runner: Runner,
+    leadership: Leadership,
     inputs: ObjectWatches,
     charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
@@ -109,6 +111,8 @@ pub struct Parts {
     pub tasks: Tasks,
     /// The runner that starts and stops helm processes.
     pub runner: Runner,
+    /// Whether this process is the active operator, which runs passes.
+    pub leadership: Leadership,
     /// The source from which passes get the charts of releases.
     pub charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
@@ -124,7 +128,18 @@ pub struct Parts {
 impl Context {
     /// Creates a context. If an object that passes read changes, the watches of the context notify `trigger`.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
-        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets, pass_timeout } = parts;
+        let Parts {
+            cluster,
+            catalog,
+            tasks,
+            runner,
+            leadership,
+            charts,
+            scrubber,
+            metrics,
+            secrets,
+            pass_timeout,
+        } = parts;
         Self {
             inputs: cluster.watch_inputs(Arc::clone(trigger)),
             memory: Mutex::new(Memory::with_secrets(secrets, now())),
@@ -138,6 +153,7 @@ impl Context {
             catalog,
             tasks,
             runner,
+            leadership,
             charts,
             scrubber,
             metrics,
@@ -145,13 +161,22 @@ impl Context {
     }
 }
 
-/// Runs passes for every `OpenStackDeployment` until `stop` is cancelled; returns when the last pass has ended.
+/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop` is
+/// cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
         // The webhook needs the catalogue with all additions. Until the operator has read them, its pod is not ready,
         // so that the webhook's Service sends it no requests.
         ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
         () = stop.cancelled() => return,
+    }
+    if !context.leadership.is_active() {
+        context.metrics.set_ready();
+        tokio::select! {
+            () = context.leadership.acquired() => context.learn_stored_secrets().await,
+            () = context.follow_stored_secrets() => {}
+            () = stop.cancelled() => return,
+        }
     }
     let controller = context.cluster.controller();
     let (store, metrics) = (controller.store(), context.metrics.clone());
@@ -237,6 +262,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
+            // The actions may have written the status.
+            let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
+            let deployment = written.as_ref().unwrap_or(deployment);
             let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;
             requeue_at = requeue_at.into_iter().chain(publish_at).min();
         }

@@ -63,9 +63,9 @@ const RESTART: Duration = Duration::from_secs(2);
 /// period begins after that.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// A function that returns whether the operator process with this identity is alive.
+/// A function that returns whether the operator process with this identity may still run helm.
 ///
-/// osdpl does not unlock a pending release record of a live process. The tasks call the function from async code, so it
+/// osdpl does not unlock a pending release record of such a process. The tasks call the function from async code, so it
 /// must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
@@ -74,7 +74,7 @@ pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
-    /// Checks whether the operator process that made a release record is alive.
+    /// Checks whether the operator process that made a release record may still run helm.
     pub liveness: LivenessCheck,
     /// The kinds, by plural name, that the operator lacks the permission to read.
     ///
@@ -93,6 +93,7 @@ pub struct Options {
 /// The running tasks, with their results. Dropping this value stops the tasks.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
+    pending: releases::PendingRecords,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
@@ -114,7 +115,7 @@ impl Tasks {
     pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
-        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
+        let (releases, pending) = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
         let (health, health_shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
         let drift_scope = latest::Sender::new(None);
         let drift_task = drift::DriftTask {
@@ -133,6 +134,7 @@ impl Tasks {
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
         Self {
             releases,
+            pending,
             health,
             health_shared,
             drift,
@@ -170,6 +172,7 @@ impl Tasks {
     pub fn observe(&self) -> Observation {
         Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
+            unchanged: self.pending.unchanged(),
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),

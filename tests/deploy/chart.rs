@@ -18,11 +18,10 @@ fn both_helm_versions_lint_the_chart() {
 }
 
 #[test]
-fn pod_is_confined_and_single() {
+fn pods_are_confined_and_spread() {
     let objects = own(&[]);
     let deployment = of_kind(&objects, "Deployment");
-    assert_eq!(deployment["spec"]["replicas"], 1);
-    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    assert_eq!(deployment["spec"]["replicas"], 2);
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert_eq!(pod["securityContext"]["runAsUser"], 65532);
@@ -37,8 +36,26 @@ fn pod_is_confined_and_single() {
         given >= helm_needs + 30,
         "the grace period ({given} s) must be 30 s longer than the time that helm gets to end ({helm_needs} s)"
     );
-    // The operator finds its own pods by this label, to know which operator processes are alive.
-    assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
+    let spread = &pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0];
+    let selector = &deployment["spec"]["selector"];
+    assert_eq!(&spread["podAffinityTerm"]["labelSelector"], selector);
+    assert_eq!(&of_kind(&objects, "PodDisruptionBudget")["spec"]["selector"], selector);
+    let single = own(&["replicas=1"]);
+    assert!(single.iter().all(|object| object["kind"] != "PodDisruptionBudget"), "one pod needs no budget");
+}
+
+#[test]
+fn lease_rights_are_limited_to_one_name() {
+    let objects = own(&[]);
+    let role = of_kind(&objects, "Role");
+    let named = serde_json::json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [osdpl_operator::lease::NAME],
+        "verbs": ["get", "update"],
+    });
+    assert_eq!(role["rules"][0], named);
+    assert_eq!(role["metadata"]["namespace"], of_kind(&objects, "Deployment")["metadata"]["namespace"]);
+    let cluster_wide = of_kind(&objects, "ClusterRole")["rules"].to_string();
+    assert!(!cluster_wide.contains("leases"), "{cluster_wide}");
 }
 
 #[test]

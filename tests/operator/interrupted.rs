@@ -22,12 +22,12 @@ const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a hook Job running, so that helm waits for the hook.
-async fn hang_job(world: &World, job: &str) {
+pub async fn hang_job(world: &World, job: &str) {
     world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
 }
 
 /// Waits until the status reports that helm waits for this hook Job of the release.
-async fn until_hook(world: &World, release: &str, job: &str) {
+pub async fn until_hook(world: &World, release: &str, job: &str) {
     let what = format!("helm waits for {job}");
     let is_at_job = |hook: Option<String>| hook.is_some_and(|hook| hook.contains(job));
     world.until(&what, |cloud| is_at_job(cloud.child(release).hook).then_some(())).await;
@@ -42,7 +42,7 @@ fn kill_both(world: &World, operator: Operator) {
     operator.kill();
 }
 
-async fn record_status(world: &World, release: &str, revision: u32) -> Option<String> {
+pub async fn record_status(world: &World, release: &str, revision: u32) -> Option<String> {
     let name = format!("sh.helm.release.v1.{release}.v{revision}");
     let record = world.api::<Secret>().get_opt(&name).await.unwrap();
     record.and_then(|record| record.labels().get("status").cloned())

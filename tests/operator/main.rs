@@ -36,6 +36,7 @@ mod hosts;
 mod images;
 mod install;
 mod interrupted;
+mod lease;
 mod maintenance;
 mod nodes;
 mod nova;

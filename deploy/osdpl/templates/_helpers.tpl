@@ -10,7 +10,6 @@
 {{ .Values.webhook.certificate.secretName | default (printf "%s-webhook-tls" (include "osdpl.fullname" .)) }}
 {{- end }}
 
-{{- /* The name is fixed: the operator finds its own pods by it, to determine whether a helm process of an earlier pod is dead. */}}
 {{- define "osdpl.selector" -}}
 app.kubernetes.io/name: osdpl
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -27,7 +27,7 @@ fn installs_providers_before_their_dependents() {
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
         let mut record = observed_release(Status::PendingUpgrade);
-        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record.attempt = Some(Attempt { label: "x".into(), revision, owner });
         record
     };
     let changed = |change: fn(&mut ObservedRelease)| {
@@ -103,7 +103,7 @@ fn maps_each_state_to_its_step() {
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
         let mut record = observed_release(Status::PendingUpgrade);
-        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record.attempt = Some(Attempt { label: "x".into(), revision, owner });
         fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
@@ -113,6 +113,23 @@ fn requeues_for_expiring_locks_only() {
         "the plan contains the time when the lock expires, because no watch reports this time"
     );
     assert_eq!(locked(3, Liveness::Alive), None);
+}
+
+#[test]
+fn a_foreign_lock_expires_after_the_last_observed_change() {
+    let step = |minutes| {
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
+        // The age of the record does not count: helm may have changed the record since.
+        record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
+        let release = fixture().with_release("store", record).with(|fixture| {
+            let key = ReleaseKey::new("openstack", "store");
+            fixture.observed.unchanged.insert(key, SignedDuration::from_mins(minutes));
+        });
+        release.describe_step("store")
+    };
+    assert!(step(29).contains("(its lock expires at 2027-01-15T08:01:00Z)"), "{}", step(29));
+    assert!(step(30).starts_with("unlock the record"), "{}", step(30));
 }
 
 #[test]

@@ -1,27 +1,35 @@
 //! Unlocks a release record that a dead helm process left pending.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use kube::{Api, ResourceExt};
 use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
 
 use super::objects::ignore_missing;
 use super::records::record_name;
 use super::{Cluster, Error, ErrorContext};
-use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{self, Hook, Recovery};
+use osdpl_core::observed::{ObservedRelease, ReleaseKey};
+use osdpl_core::release::{self, ATTEMPT_LABEL, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks the record of a revision whose helm process is dead; returns a description of the result for the log.
+    /// Unlocks the newest record of a release, whose helm process is dead; returns a description of the result for the
+    /// log.
+    ///
+    /// `observed` is the state from which the plan was made. If another helm run has made the record since, this
+    /// function writes nothing.
     ///
     /// # Errors
     /// If the record can't be decoded or a request to the API server fails, for example because the record has changed.
-    pub(crate) async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
-        let name = record_name(key, revision);
+    pub(crate) async fn unlock(&self, key: &ReleaseKey, observed: &ObservedRelease) -> Result<&'static str, Error> {
+        let name = record_name(key, observed.revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let Some(secret) = api.get_opt(&name).await.with_context(|| format!("reading release record {name}"))? else {
             return Ok("the record no longer exists");
         };
+        let attempt = observed.attempt.as_ref().map(|attempt| attempt.label.as_str());
+        if secret.uid() != observed.uid || secret.labels().get(ATTEMPT_LABEL).map(String::as_str) != attempt {
+            return Ok("another helm run has made the record since the decision");
+        }
         let payload =
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
         let payload =

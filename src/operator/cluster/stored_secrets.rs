@@ -5,12 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::{Error, ErrorContext};
+use super::{Error, ErrorContext, Reader};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
@@ -47,6 +50,19 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
         }
     }
     Ok(found)
+}
+
+impl Reader {
+    /// Returns the secrets that the cluster holds, see [`stored_secrets`].
+    pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
+        stored_secrets(&self.client).await
+    }
+
+    /// Returns a stream with an item for each change of a Secret that osdpl wrote.
+    pub(crate) fn own_secret_changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        let api: Api<PartialObjectMeta<Secret>> = Api::all(self.client.clone());
+        watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL)).default_backoff().map(drop)
+    }
 }
 
 /// Returns the listed `OpenStackDeployment`s; none if their CRD does not exist yet.

@@ -8,10 +8,10 @@ mod release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::memory::Memory;
+use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
@@ -97,8 +97,15 @@ impl Context {
                 continue;
             }
             if matches!(planned.action, Action::Release { .. }) && !are_recorded {
-                self.record_owned(deployment, plan).await?;
-                are_recorded = true;
+                match self.record_owned(deployment, plan, memory).await {
+                    Ok(()) => are_recorded = true,
+                    // Someone has changed the resource. The next pass decides again.
+                    Err(error) if error.is_conflict() => {
+                        outcome.skip_report = true;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             outcome.requeue |= changes_decision(&planned.action);
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
@@ -128,7 +135,12 @@ impl Context {
     /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
     ///
     /// This must happen before helm runs: a release that the status does not name is not uninstalled without approval.
-    async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
+    async fn record_owned(
+        &self,
+        deployment: &OpenStackDeployment,
+        plan: &Plan,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
         let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
@@ -137,7 +149,12 @@ impl Context {
         if deployment.status.as_ref().map(|before| &before.owned_releases) == Some(&status.owned_releases) {
             return Ok(());
         }
-        self.cluster.publish_status(deployment, status, Vec::new()).await.map(drop)
+        if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
+            // This write does not count for the rate limit of the report.
+            let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
+            memory.written = Some(WrittenStatus::new(resource, at));
+        }
+        Ok(())
     }
 
     /// Executes one action of a plan.

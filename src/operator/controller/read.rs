@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::memory::Memory;
 use super::{Context, now};
@@ -40,6 +41,7 @@ pub(super) fn snapshot(
     now: Timestamp,
 ) -> Snapshot {
     let SnapshotInputs { deployment, catalog, catalog_findings, problems } = inputs;
+    let signed = |duration: &Duration| SignedDuration::try_from(*duration).unwrap_or(SignedDuration::MAX);
     Snapshot {
         now,
         deployment,
@@ -49,6 +51,7 @@ pub(super) fn snapshot(
         charts: Charts::default(),
         observed: Observed {
             releases: (*observation.releases).clone(),
+            unchanged: observation.unchanged.iter().map(|(key, duration)| (key.clone(), signed(duration))).collect(),
             workloads: observation.workloads().to_vec(),
             jobs: observation.jobs().to_vec(),
             crons: observation.cron_jobs().to_vec(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::health::Health;
 use osdpl_core::cause::AffectedObject;
@@ -16,6 +17,8 @@ use osdpl_core::openstack::HostObservation;
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
+    /// How long each pending record has not changed, by the monotonic clock of this process.
+    pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,

@@ -10,7 +10,7 @@ mod records;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -56,7 +56,40 @@ impl Shared {
     }
 }
 
-/// Starts the watches on records and the releases task; returns a receiver of the releases' state.
+/// The pending records, each with its resourceVersion and the time when this process saw the last change.
+#[derive(Clone, Default)]
+pub(super) struct PendingRecords(Arc<Mutex<BTreeMap<ReleaseKey, (Option<String>, Instant)>>>);
+
+impl PendingRecords {
+    fn update(&self, newest: &BTreeMap<ReleaseKey, Newest>, now: Instant) {
+        let mut known = self.records();
+        let pending = newest.iter().filter_map(|(key, newest)| {
+            let meta = newest.meta.as_ref().filter(|meta| meta.status.is_pending())?;
+            let before = known.get(key).filter(|(version, _)| *version == meta.resource_version);
+            Some((key.clone(), (meta.resource_version.clone(), before.map_or(now, |(_, since)| *since))))
+        });
+        let pending = pending.collect();
+        *known = pending;
+    }
+
+    /// Returns how long each pending record has not changed.
+    pub(super) fn unchanged(&self) -> BTreeMap<ReleaseKey, Duration> {
+        let now = now();
+        self.records().iter().map(|(key, (_, since))| (key.clone(), now.saturating_duration_since(*since))).collect()
+    }
+
+    fn records(&self) -> MutexGuard<'_, BTreeMap<ReleaseKey, (Option<String>, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures how long records do not change")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Starts the watches on records and the releases task; returns a receiver of the releases' state, and the pending
+/// records.
 ///
 /// The state is `None` until the task has listed all records and read their bodies.
 pub(super) fn spawn(
@@ -65,8 +98,8 @@ pub(super) fn spawn(
     options: &Options,
     problems: &Problems,
     trigger: Arc<Notify>,
-) -> watch::Receiver<Option<Arc<Releases>>> {
-    let shared = Shared::default();
+) -> (watch::Receiver<Option<Arc<Releases>>>, PendingRecords) {
+    let (shared, pending) = (Shared::default(), PendingRecords::default());
     let selector = watcher::Config::default().labels("owner=helm").fields(&format!("type={SECRET_TYPE}"));
     for api in options.scope.apis::<RecordHead>(client) {
         let index = shared.records().add();
@@ -83,17 +116,19 @@ pub(super) fn spawn(
         });
     }
     let (sender, receiver) = watch::channel(None);
-    let task = ReleaseTask { shared, owner: Arc::clone(&options.liveness), sender, trigger };
+    let owner = Arc::clone(&options.liveness);
+    let task = ReleaseTask { shared, pending: pending.clone(), owner, sender, trigger };
     let (client, scrubber, own_problems) = (client.clone(), options.scrubber.clone(), problems.clone());
     spawner.spawn("release records", problems, move || {
         task.clone().run(Bodies::new(client.clone(), scrubber.clone(), own_problems.clone()))
     });
-    receiver
+    (receiver, pending)
 }
 
 #[derive(Clone)]
 struct ReleaseTask {
     shared: Shared,
+    pending: PendingRecords,
     owner: LivenessCheck,
     sender: watch::Sender<Option<Arc<Releases>>>,
     trigger: Arc<Notify>,
@@ -108,6 +143,7 @@ impl ReleaseTask {
             let newest = self.shared.records().newest();
             let mut recheck = false;
             if let Some(newest) = newest {
+                self.pending.update(&newest, now());
                 fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
@@ -172,7 +208,7 @@ fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
 fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
     let attempt = match &meta.origin {
         RevisionOrigin::Ours(attempt) | RevisionOrigin::Inherited(attempt) => Some(Attempt {
-            instance: attempt.instance().to_owned(),
+            label: attempt.to_string(),
             revision: attempt.revision().into(),
             owner: owner_of(attempt.instance()),
         }),
@@ -182,6 +218,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         status: meta.status,
         revision: meta.revision.into(),
         created_at: meta.created,
+        uid: meta.uid.clone(),
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
@@ -190,5 +227,33 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         release: meta.catalog_name.clone(),
         attempt,
         ..ObservedRelease::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_the_time_since_the_last_change_of_a_pending_record() {
+        let key = ReleaseKey::new("openstack", "store");
+        let record = |status: &str, version: &str| {
+            let labels = [("owner", "helm"), ("name", "store"), ("status", status), ("version", "1")];
+            let metadata = serde_json::json!({
+                "name": "sh.helm.release.v1.store.v1", "namespace": "openstack", "resourceVersion": version,
+                "labels": BTreeMap::from(labels), "creationTimestamp": "2020-01-01T00:00:00Z",
+            });
+            let meta = RecordMeta::read(&serde_json::from_value(metadata).unwrap()).unwrap();
+            BTreeMap::from([(key.clone(), Newest { meta: Some(meta), ..Newest::default() })])
+        };
+        let (pending, start) = (PendingRecords::default(), Instant::now());
+        let since = |status, version, seconds| {
+            pending.update(&record(status, version), start + Duration::from_secs(seconds));
+            pending.records().get(&key).map(|(_, since)| since.duration_since(start).as_secs())
+        };
+        assert_eq!(since("pending-upgrade", "7", 1), Some(1), "the time of the creation does not count");
+        assert_eq!(since("pending-upgrade", "7", 5), Some(1));
+        assert_eq!(since("pending-upgrade", "8", 9), Some(9));
+        assert_eq!(since("deployed", "9", 10), None);
     }
 }

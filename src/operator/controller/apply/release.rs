@@ -77,7 +77,8 @@ impl Context {
                 self.runner.stop(key, StopReason::Requested);
             }
             Action::Unlock => {
-                let result = self.cluster.unlock(key, revision).await?;
+                let Some(observed) = observed else { return Ok(()) };
+                let result = self.cluster.unlock(key, observed).await?;
                 tracing::info!(release = %key, result, "unlocked the release");
             }
             Action::Unmanage => {
@@ -168,6 +169,9 @@ impl Context {
     /// Returns `true` if helm runs, `false` if helm can't start now, mostly because all slots are in use, and `None` if
     /// the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
+        if !self.leadership.may_write() {
+            return Some(false);
+        }
         let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
