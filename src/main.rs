@@ -59,6 +59,9 @@
 //! labels name the inputs, the catalogue and the attempt of each revision, so that a restarted operator continues where
 //! the last one stopped.
 //!
+//! Several operator processes can run. The holder of a Lease is the active one, and the others are standbys: they have
+//! the same watches, but run no passes and write nothing (`osdpl_operator::lease`).
+//!
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
@@ -94,6 +97,7 @@
 //! | term | meaning |
 //! |---|---|
 //! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
+//! | active operator | the operator process that holds the Lease; only it runs passes and helm, and writes |
 //! | addition | a ConfigMap that adds services, presets or features to the catalogue |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
@@ -130,6 +134,7 @@
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
+//! | standby | an operator process that waits for the Lease |
 //! | step | the decision about one release: run helm, wait, settle, or nothing |
 //! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |

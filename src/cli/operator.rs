@@ -105,16 +105,12 @@ impl Arguments {
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
         let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
-        let http_config = self.probes.http_config()?;
+        let http_config = self.probes.http_config(leadership.clone())?;
         let options = self.options((&catalog, instance), &http_config, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
         let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
-        let health = Health {
-            metrics: metrics.clone(),
-            runner: runner.clone(),
-            leadership: leadership.clone(),
-            pass_timeout,
-        };
+        let health =
+            Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
         let web = tokio::spawn(web::serve(listener, health, stop.clone()));
         let charts = ChartSource::new(store, &trigger);
         let checking = tokio::spawn(check_charts(charts.check_trigger()));

@@ -10,4 +10,4 @@ mod http;
 
 pub use controller::run_controller;
 pub use error::{Error, ErrorContext, api_message, explain};
-pub use http::{Http, HttpConfig};
+pub use http::{Http, HttpConfig, Permit};

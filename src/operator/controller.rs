@@ -128,18 +128,8 @@ pub struct Parts {
 impl Context {
     /// Creates a context. If an object that passes read changes, the watches of the context notify `trigger`.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
-        let Parts {
-            cluster,
-            catalog,
-            tasks,
-            runner,
-            leadership,
-            charts,
-            scrubber,
-            metrics,
-            secrets,
-            pass_timeout,
-        } = parts;
+        let Parts { cluster, catalog, tasks, runner, leadership, charts, scrubber, metrics, secrets, pass_timeout } =
+            parts;
         Self {
             inputs: cluster.watch_inputs(Arc::clone(trigger)),
             memory: Mutex::new(Memory::with_secrets(secrets, now())),

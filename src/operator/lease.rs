@@ -6,12 +6,12 @@
 //! The rules are those of client-go (`tools/leaderelection`): the holder renews the Lease every 2 s. A standby measures
 //! by its own monotonic clock how long the Lease has not changed, and never compares clocks of two machines. Each write
 //! names the resourceVersion of the Lease that it replaces. A clean shutdown releases the Lease after helm has ended.
-//! client-go's times are the default, and osdpl adds two rules for helm:
+//! client-go's defaults apply to the times, and osdpl adds two for helm:
 //!
 //! | time since the last renewal | event |
 //! |---|---|
 //! | 10 s ([`RENEW_DEADLINE`]) | the holder writes nothing more and ends; its helm processes get SIGTERM |
-//! | 13 s (plus [`guard::GRACE`](crate::helm::guard)) | the guard kills the holder's helm processes, even if the holder is frozen |
+//! | 13 s (plus [`guard::GRACE`](crate::helm::guard)) | the guard kills helm, even if the holder is frozen |
 //! | 15 s ([`DURATION`]) | a standby takes the Lease |
 //! | 17 s (plus [`TAKEOVER_GRACE`](decide)) | the new holder starts its first pass |
 //!
@@ -23,8 +23,9 @@
 //! A request that a process has sent before it lost the Lease can take effect later: it may wait in the network or in
 //! the API server. If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each
 //! helm process may send a last request before the guard kills it, and the operator may send a request whose check was
-//! just before the freeze. Optimistic concurrency limits such requests: the status, the finalizer, annotations and
-//! release records are written with their resourceVersion, and objects are deleted with their uid.
+//! just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the
+//! loss only with its next renewal. Optimistic concurrency limits such requests: the status, the finalizer, annotations
+//! and release records are written with their resourceVersion, and pods and leftovers are deleted by their uid.
 
 #![allow(clippy::disallowed_methods, reason = "measures time")]
 
@@ -155,7 +156,12 @@ impl Elector {
     pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
         let renewed = tokio::select! {
             renewed = self.acquire() => renewed,
-            () = release.cancelled() => return Ok(()),
+            () = release.cancelled() => {
+                if self.is_own() {
+                    self.release().await;
+                }
+                return Ok(());
+            }
         };
         let mut guard = Guard::start(&self.instance).map_err(|error| Lost::Guard(error.to_string()))?;
         let lost = tokio::select! {
@@ -232,14 +238,22 @@ impl Elector {
         self.seen.as_ref().and_then(Seen::holder)
     }
 
+    fn is_own(&self) -> bool {
+        self.holder() == Some(&self.identity)
+    }
+
     fn holder_state(&self) -> ProcessState {
+        if self.is_own() {
+            // The response to an earlier attempt was lost.
+            return ProcessState::Ended;
+        }
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
     }
 
     /// Renews the Lease until it is lost; returns the reason. `renewed` is the time of the request that took the Lease.
     async fn hold(&mut self, mut renewed: Instant, guard: &mut Guard) -> Lost {
-        let mut problem = String::new();
         loop {
+            let mut problem = "this process was frozen, or got no processor time".to_owned();
             let deadline = renewed + RENEW_DEADLINE;
             if let Err(error) = guard.extend(deadline + guard::GRACE).await {
                 return Lost::Guard(error.to_string());
@@ -288,7 +302,7 @@ impl Elector {
     async fn release(&mut self) {
         match request(self.write(String::new())).await {
             Ok(()) => tracing::info!("this operator has released the Lease"),
-            Err(error) => tracing::warn!(%error, "the Lease can't be released; another operator waits until it expires"),
+            Err(error) => tracing::warn!(%error, "the Lease can't be released; the next operator waits for its end"),
         }
     }
 
@@ -296,8 +310,10 @@ impl Elector {
     async fn write(&mut self, holder: String) -> Result<(), kube::Error> {
         let now = MicroTime(Timestamp::now());
         let before = self.lease.as_ref().and_then(|lease| lease.spec.clone());
-        let is_taken = !holder.is_empty() && before.as_ref().is_none_or(|before| before.holder_identity.as_ref() != Some(&holder));
-        let transitions = before.as_ref().map_or(0, |before| before.lease_transitions.unwrap_or(0) + i32::from(is_taken));
+        let before_holder = before.as_ref().and_then(|before| before.holder_identity.as_ref());
+        let is_taken = !holder.is_empty() && before_holder != Some(&holder);
+        let transitions =
+            before.as_ref().map_or(0, |before| before.lease_transitions.unwrap_or(0) + i32::from(is_taken));
         let before = before.unwrap_or_default();
         let content = LeaseSpec {
             acquire_time: if is_taken { Some(now.clone()) } else { before.acquire_time.clone() },

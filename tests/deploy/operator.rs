@@ -17,7 +17,11 @@ fn reports_a_missing_api_server_with_a_remedy() {
     std::fs::write(cache.join("helm/script"), "echo v4.3.1\n").unwrap();
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operator/helm/fake/helm.sh");
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-    command.args(["operator", "--namespace", "osdpl", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
+    command
+        .args(["operator", "--namespace", "osdpl", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"])
+        .arg(helm)
+        .arg("--cache")
+        .arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
     // The operator must not connect through a proxy that the environment of the test sets.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {

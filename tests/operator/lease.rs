@@ -119,7 +119,9 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
         world.until_holder("second").await;
         assert!(!is_running(helm), "the guard must kill helm before another operator takes the Lease");
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("pending-install"));
-        world.until("the standby starts helm", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(())).await;
+        world
+            .until("the standby starts helm", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
+            .await;
         until_hook(world, "rabbitmq", HOOK).await;
 
         // The first operator now learns that its helm process has ended, and would install the release again.

@@ -84,7 +84,12 @@ impl<'a> Setup<'a> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command.args(["operator", "--namespace", SYSTEM.0]).arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
+        command
+            .args(["operator", "--namespace", SYSTEM.0])
+            .arg("--charts")
+            .arg(charts)
+            .arg("--helm")
+            .arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
         if let Some(pod) = pod {
@@ -134,11 +139,6 @@ impl Operator {
             }
         };
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
-    }
-
-    /// Whether the operator's process still runs.
-    pub fn is_alive(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
     }
 
     /// Sends a signal to the operator's process.

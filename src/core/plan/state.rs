@@ -6,8 +6,8 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record must not change before osdpl considers it abandoned, if it does not know whether helm still
-/// runs.
+/// How long a pending record must not change before osdpl considers it abandoned, if it does not know whether helm
+/// still runs.
 ///
 /// helm's record does not say whether its process still runs. In upstream's charts, no operation takes longer than this
 /// without a change of its record.

@@ -1,9 +1,9 @@
 //! Unlocks a release record that a dead helm process left pending.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt};
 use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, ResourceExt};
 
 use super::objects::ignore_missing;
 use super::records::record_name;
@@ -77,5 +77,54 @@ impl Cluster {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
         let found = api.get_metadata_opt(&hook.name).await;
         Ok(found.with_context(|| format!("reading {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::http::Method;
+    use osdpl_core::observed::{Attempt, Liveness};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Unlocks the record with this uid and attempt; returns the result, and the methods of the requests.
+    async fn unlock(uid: &str, attempt: &str) -> (Result<&'static str, Error>, Vec<Method>) {
+        let requests = Arc::<Mutex<Vec<Method>>>::default();
+        let methods = Arc::clone(&requests);
+        let record = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {
+                "name": "sh.helm.release.v1.store.v3", "uid": uid, "labels": {ATTEMPT_LABEL: attempt},
+            },
+        });
+        let respond = async move |method: Method| {
+            methods.lock().unwrap().push(method);
+            record.to_string()
+        };
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(respond), "openstack"));
+        let attempt = Attempt { label: "h1.2.3-1-v3".into(), revision: 3, owner: Liveness::Dead };
+        let observed = ObservedRelease {
+            revision: 3,
+            uid: Some("7".into()),
+            attempt: Some(attempt),
+            ..ObservedRelease::default()
+        };
+        let result = cluster.unlock(&ReleaseKey::new("openstack", "store"), &observed).await;
+        let requests = std::mem::take(&mut *requests.lock().unwrap());
+        (result, requests)
+    }
+
+    #[tokio::test]
+    async fn does_not_unlock_the_record_of_another_helm_run() {
+        for (uid, attempt) in [("8", "h1.2.3-1-v3"), ("7", "h4.5.6-1-v3")] {
+            let (result, requests) = unlock(uid, attempt).await;
+            assert_eq!(result.unwrap(), "another helm run has made the record since the decision");
+            assert_eq!(requests, [Method::GET]);
+        }
+        let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();
+        assert!(same.contains("is empty; delete the Secret"), "{same}");
     }
 }

@@ -127,7 +127,11 @@ mod tests {
         let seen = Seen::after_read(None, Some(&lease("a", 1)), now);
         assert_eq!(next_step(seen.as_ref(), Running, now), Step::Wait(RETRY_PERIOD));
         assert_eq!(next_step(seen.as_ref(), Ended, now), Step::Take(Duration::ZERO));
-        assert_eq!(next_step(seen.as_ref(), Running, now + DURATION), Step::Take(TAKEOVER_GRACE), "the process is frozen");
+        assert_eq!(
+            next_step(seen.as_ref(), Running, now + DURATION),
+            Step::Take(TAKEOVER_GRACE),
+            "the process is frozen"
+        );
     }
 
     #[test]
