@@ -239,7 +239,7 @@ impl Elector {
     }
 
     fn is_own(&self) -> bool {
-        self.holder() == Some(&self.identity)
+        self.holder() == Some(self.identity.as_str())
     }
 
     fn holder_state(&self) -> ProcessState {
