@@ -34,11 +34,11 @@ impl World {
         self.until_lease(&format!("{pod} holds the Lease"), is_holder).await;
     }
 
-    /// Returns the requests to write that the operator in this pod has sent after `since`, except for the Lease.
+    /// Returns the writes of the operator in this pod after `since`.
     fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
         let agent = format!("({pod})");
         let mut writes = self.writes_since(since);
-        writes.retain(|entry| entry.user_agent.ends_with(&agent) && entry.resource != "leases");
+        writes.retain(|entry| entry.user_agent.ends_with(&agent));
         writes
     }
 }
