@@ -109,6 +109,12 @@ impl Plane {
     /// namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
         let client = self.cluster.client();
+        // No operator runs now, but the next operator may not be able to see that the last holder has ended.
+        let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(client.clone(), SYSTEM.0);
+        match leases.delete(osdpl_operator::lease::NAME, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other.unwrap()),
+        }
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
         for left in deployments.list(&ListParams::default()).await.unwrap() {
             let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &left.namespace().unwrap());
