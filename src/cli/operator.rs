@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::common::CatalogOption;
 use super::connect::readable;
 use super::connect::remember_server;
-use osdpl_client::HttpConfig;
+use osdpl_client::{HttpConfig, Scope};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_maintenance::{OpenStackClient, REQUEUE_DELAY};
@@ -26,7 +27,7 @@ use osdpl_operator::charts;
 use osdpl_operator::cluster::{Cluster, OperatorPods, stored_secrets};
 use osdpl_operator::controller::{self, CatalogHandle, ChartSource, Context, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
+use osdpl_operator::tasks::{NODE_GRACE, Options, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web;
 use probes::Probes;
@@ -49,9 +50,16 @@ pub(crate) struct Arguments {
     /// The folder in which the operator caches charts, and helm its own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
-    /// The address on which the operator serves probes and metrics.
+    /// The address on which the operator serves probes.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// The address on which the operator serves metrics; default: the address of the probes.
+    #[arg(long, env = "OSDPL_METRICS_LISTEN")]
+    metrics_listen: Option<SocketAddr>,
+    /// The namespaces of the cloud, separated by commas: the operator has rights only there. Without this option, the
+    /// operator uses all namespaces.
+    #[arg(long, env = "OSDPL_NAMESPACES", value_name = "NAMESPACES", value_delimiter = ',')]
+    namespaces: Vec<String>,
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
@@ -79,7 +87,7 @@ impl Arguments {
         // Handle signals first: the kernel ignores a signal to PID 1 without a handler, so an early SIGTERM would be
         // lost.
         let mut signals = Signals::listen()?;
-        let listener = web::listen(self.listen).await?;
+        let listeners = self.listeners().await?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
         let stop = CancellationToken::new();
@@ -92,18 +100,18 @@ impl Arguments {
         let runner = Runner::new(program, config, instance.clone())?;
         let operator_pods = OperatorPods::new(instance);
         operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
-        let trigger = Arc::new(Notify::new());
+        let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
+        let secrets = stored_secrets(&client, &scope).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config()?;
         let options = self.options((&catalog, &operator_pods), &http_config, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
         let metrics = Metrics::default();
-        let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
+        let web = tokio::spawn(web::serve(listeners, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &trigger);
         let refreshing = tokio::spawn(refresh(operator_pods, client.clone(), charts.check_trigger()));
-        let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client);
+        let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client).with_scope(scope.clone());
         let parts = Parts {
             cluster,
             catalog: handle,
@@ -120,7 +128,7 @@ impl Arguments {
         let interval = Duration::from_secs(self.maintenance_poll);
         let openstack = OpenStackClient::new(http_config);
         let maintenance =
-            tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
+            tokio::spawn(osdpl_maintenance::run((client, scope), context.clone(), openstack, interval, stop.clone()));
         let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
         let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
         tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
@@ -135,6 +143,21 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Opens the ports for probes and metrics.
+    async fn listeners(&self) -> anyhow::Result<(TcpListener, Option<TcpListener>)> {
+        let metrics = match self.metrics_listen {
+            Some(address) => Some(web::listen(address).await?),
+            None => None,
+        };
+        Ok((web::listen(self.listen).await?, metrics))
+    }
+
+    /// Returns the namespaces in which the operator has rights.
+    fn scope(&self) -> Scope {
+        let names: BTreeSet<&String> = self.namespaces.iter().filter(|name| !name.is_empty()).collect();
+        if names.is_empty() { Scope::All } else { Scope::Namespaces(names.into_iter().cloned().collect()) }
+    }
+
     /// Returns the options of the tasks that watch the cluster.
     fn options(
         &self,
@@ -144,7 +167,7 @@ impl Arguments {
     ) -> Options {
         let operator_pods = operator_pods.clone();
         Options {
-            scope: Scope::All,
+            scope: self.scope(),
             liveness: Arc::new(move |instance: &str| operator_pods.liveness(instance)),
             unreadable_kinds: BTreeSet::new(),
             scrubber,

@@ -64,11 +64,20 @@ pub struct Report<'a> {
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The older OpenStackDeployment of the cluster, if there is one. osdpl manages only the oldest one.
-    pub older_resource: Option<String>,
+    /// Why osdpl ignores the resource; `None` if it does not.
+    pub ignored: Option<Ignored>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
     /// resource is not being deleted.
     pub deleting: Option<String>,
+}
+
+/// Why osdpl ignores an `OpenStackDeployment`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one. Contains its namespace and name.
+    Older(String),
+    /// The operator has no rights in the namespace of the resource. Contains the message for the status.
+    Outside(String),
 }
 
 /// Empty maps, to which [`Report::new`] sets the fields that its caller does not give.
@@ -100,7 +109,7 @@ impl<'a> Report<'a> {
             roles: &ROLES,
             rollouts: &ROLLOUTS,
             owned: None,
-            older_resource: None,
+            ignored: None,
             deleting: None,
         }
     }

@@ -13,7 +13,9 @@ use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::{annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references};
+use super::{
+    annotations, ceph, changes, comparison, external, hosts, namespaces, nodes, releases, rollouts, spec_references,
+};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
@@ -44,7 +46,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.findings.extend(inventory.findings);
     let mut placeholders = Placeholders::new();
     let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
-    facts.refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
+    facts.refused = namespaces::refused_releases(snapshot, &selection, &observed);
+    facts.refused.extend(rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default());
     if !selection.is_refused() {
         placeholders = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
     }
@@ -248,7 +251,10 @@ fn take_steps(
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
-    let owned = Some(plan::owned(desired, observed, &releases));
+    let mut owned = plan::owned(desired, observed, &releases);
+    owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
+    let wanted = desired.releases.values().map(|release| &release.key).collect();
+    draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed);
@@ -263,7 +269,7 @@ fn take_steps(
         annotations::consume(draft, desired, observed, &releases, policy, &next);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
-    Plan { releases, owned, rollouts: next.rollouts, changes, ..Plan::default() }
+    Plan { releases, owned: Some(owned), rollouts: next.rollouts, changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

@@ -1,7 +1,7 @@
 //! Decides what a pass does for a resource that is being deleted: uninstall or detach the cloud, then remove the
 //! finalizer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -15,7 +15,7 @@ use super::plan::{Hold, Plan};
 use super::requests::{Read, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
-use super::{ceph, nodes, releases};
+use super::{ceph, namespaces, nodes, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
@@ -74,7 +74,9 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     } else {
         releases::plan_steps(&mut draft, &mut steps, &desired, &observed);
         let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
-        if steps.decisions.is_empty() && !has_jobs {
+        if let Some(problem) = namespaces::left_outside(snapshot, &observed, &BTreeSet::new()) {
+            Some(format!("{problem}, or set spec.deletionPolicy to Detach, which keeps all releases"))
+        } else if steps.decisions.is_empty() && !has_jobs {
             let remaining;
             (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed, &rules);
             remaining

@@ -61,6 +61,7 @@ pub use deletion::labels_after_deletion;
 pub use draft::RETRY_INTERVAL;
 pub use external::HOST_ANNOTATION;
 pub use kept::{Kept, Refusal};
+pub use namespaces::find_outside;
 pub use nodes::cluster_info;
 pub use objects::{Data, ObjectState, Objects};
 pub use plan::{Hold, Plan};
@@ -75,6 +76,7 @@ pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
 
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
+use osdpl_core::status::Ignored;
 
 /// How long osdpl remembers that the API server refused a write, after the time at which osdpl may retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
@@ -94,13 +96,18 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores because an older resource exists: osdpl runs one cloud per
-/// cluster.
-pub fn decide_superseded(deployment: &OpenStackDeployment, older: String) -> Plan {
-    let mut actions = Vec::new();
-    let is_deleting = deployment.metadata.deletion_timestamp.is_some();
-    if is_deleting && !is_finalized(deployment) {
-        actions.push(Planned::new(Action::RemoveFinalizer, format!("{older} takes precedence")));
+/// Returns the plan for a resource that osdpl ignores: an older resource exists, as osdpl runs one cloud per cluster, or
+/// the operator has no rights in the resource's namespace.
+///
+/// If the operator has no rights in the namespace, the finalizer stays, because the cloud may still be there.
+pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
+    let mut plan = Plan::default();
+    if let Ignored::Older(older) = &ignored
+        && deployment.metadata.deletion_timestamp.is_some()
+    {
+        let removal = Planned::new(Action::RemoveFinalizer, format!("{older} takes precedence"));
+        plan.actions.extend((!is_finalized(deployment)).then_some(removal));
+        plan.hold = Some(Hold::Watch);
     }
-    Plan { actions, older: Some(older), hold: is_deleting.then_some(Hold::Watch), ..Plan::default() }
+    Plan { ignored: Some(ignored), ..plan }
 }

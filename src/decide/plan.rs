@@ -17,6 +17,7 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
+use osdpl_core::status::Ignored;
 use osdpl_values::Values;
 
 /// The values in the record of each release, or why osdpl can't read the record.
@@ -72,8 +73,8 @@ pub struct Plan {
     /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
     /// cloud is not being deleted.
     pub deleting: Option<String>,
-    /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
-    pub older: Option<String>,
+    /// Why osdpl ignores this resource; `None` if it does not.
+    pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
     /// Whether the operator can forget the secrets of the cloud, because no text from the cluster can contain them any

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub objects: Objects,
     /// The responses to the reads that the last plan requested.
     pub responses: Responses,
+    /// The namespaces in which the operator has rights; `None` if it has rights in all namespaces.
+    pub permitted: Option<BTreeSet<String>>,
     /// The uninstalled releases whose Jobs osdpl must still delete.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.

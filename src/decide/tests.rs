@@ -53,6 +53,7 @@ fn snapshot(change: Value) -> Snapshot {
         problems: Vec::new(),
         objects: Objects { listed: true, ..Objects::default() },
         responses: Responses::new(),
+        permitted: None,
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use kube::Api;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::{Controller, watcher};
-use osdpl_client::ErrorContext;
+use osdpl_client::{ErrorContext, Scope};
 use osdpl_core::api::{MANAGER, OpenStackDeployment};
 use tokio::sync::Notify;
 
@@ -51,17 +51,24 @@ pub use stored_secrets::stored_secrets;
 #[derive(Clone)]
 pub struct Reader {
     client: kube::Client,
+    /// The namespaces in which the client has rights.
+    scope: Scope,
 }
 
 impl Reader {
     /// Creates a reader that sends its requests through `client`.
     pub fn new(client: kube::Client) -> Self {
-        Self { client }
+        Self { client, scope: Scope::All }
+    }
+
+    /// Returns the namespaces in which the client has rights.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// Starts the watches on the objects that reconcile passes read. The watches notify `trigger` of every change.
     pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> ObjectWatches {
-        ObjectWatches::new(self.client.clone(), trigger)
+        ObjectWatches::new(self.client.clone(), &self.scope, trigger)
     }
 
     /// Creates a controller of all `OpenStackDeployment`s. The caller runs it.
@@ -103,6 +110,13 @@ impl Cluster {
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }
+    }
+
+    /// Limits the requests for objects of namespaced kinds to these namespaces.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.reader.scope = scope;
+        self
     }
 
     /// Returns the client without methods that write.

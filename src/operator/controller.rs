@@ -47,11 +47,12 @@ use crate::helm::Runner;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
-use osdpl_client::run_controller;
+use osdpl_client::{Scope, run_controller};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
-use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
+use osdpl_core::status::Ignored;
+use osdpl_decide::{Hold, Plan, decide, decide_ignored, find_older, find_outside, is_finalized};
 
 /// The delay until the next pass if a pass has requested reads, or has changed objects on which its plan depends.
 const NEXT_PASS: Duration = Duration::from_millis(5);
@@ -206,8 +207,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
     }
     let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
     let deployment = written.as_ref().unwrap_or(deployment);
-    if let Some(older) = context.older_deployment(deployment) {
-        let plan = decide_superseded(deployment, older);
+    if let Some(ignored) = context.ignored(deployment) {
+        let plan = decide_ignored(deployment, ignored);
         context.apply(deployment, &plan, memory).await?;
         if plan.hold.is_none() {
             context.publish(deployment, &plan, &BTreeMap::new(), memory).await?;
@@ -282,10 +283,25 @@ impl Context {
         }
     }
 
-    /// Returns the older resource that takes precedence over this one; `None` if this one is the oldest.
-    fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
+    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces.
+    fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
+        let counts = |other: &&OpenStackDeployment| !self.is_finalized(other) && self.is_in_scope(other);
+        let older = || find_older(all.iter().map(AsRef::as_ref).filter(counts), Some(deployment)).map(Ignored::Older);
+        find_outside(deployment, self.permitted().as_ref()).or_else(older)
+    }
+
+    /// Returns the namespaces in which the operator has rights; `None` if it has rights in all namespaces.
+    fn permitted(&self) -> Option<BTreeSet<String>> {
+        match self.cluster.reader().scope() {
+            Scope::All => None,
+            Scope::Namespaces(names) => Some(names.iter().cloned().collect()),
+        }
+    }
+
+    /// Whether the operator has rights in the namespace of a resource.
+    fn is_in_scope(&self, deployment: &OpenStackDeployment) -> bool {
+        self.cluster.reader().scope().contains(&deployment.namespace().unwrap_or_default())
     }
 
     /// Whether osdpl's finalizer was removed from a resource that is being deleted. The watch may still list the

@@ -36,12 +36,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Client;
+use osdpl_client::Scope;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 pub use observation::Observation;
-pub use watch::Scope;
 
 use osdpl_core::cause::Chain;
 use osdpl_core::drift::ToleratedChanges;

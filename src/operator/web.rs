@@ -23,26 +23,33 @@ use crate::telemetry::Metrics;
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| {
-        format!("cannot listen on {address} for probes and metrics; set another address with --listen")
+        format!(
+            "cannot listen on {address} for probes and metrics; set another address with --listen or --metrics-listen"
+        )
     })
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled.
+/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on `probes`.
 ///
 /// # Errors
 /// If serving fails.
 pub async fn serve(
-    listener: TcpListener,
+    (probes, scrapes): (TcpListener, Option<TcpListener>),
     metrics: Metrics,
     runner: Runner,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(scrape))
-        .with_state((metrics, runner));
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+    let own = Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(readyz));
+    let metrics_only = Router::new().route("/metrics", get(scrape));
+    let state = (metrics, runner);
+    let run = async |listener, router: Router<(Metrics, Runner)>| {
+        let router = router.with_state(state.clone());
+        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).await
+    };
+    match scrapes {
+        Some(scrapes) => tokio::try_join!(run(probes, own), run(scrapes, metrics_only)).map(|_| ()),
+        None => run(probes, own.merge(metrics_only)).await,
+    }
 }
 
 async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoResponse {

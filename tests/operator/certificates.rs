@@ -76,9 +76,7 @@ fn invalid_provided_certificate_is_only_a_warning() {
 fn finds_public_certificate_in_the_gateway_namespace() {
     run_test("public", async |world| {
         let gateways = format!("{}-gateways", world.namespace);
-        let api: Api<Namespace> = Api::all(world.client.clone());
-        let object = serde_json::from_value(json!({"metadata": {"name": gateways}})).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap();
+        world.permit(&gateways).await;
         let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone"]);
         spec["publicDomain"] = "cloud.example.org".into();
         spec["features"] = json!({
@@ -99,6 +97,5 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         world.until_warning(&format!("{field}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.write_certificate((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
         world.until_warning("").await;
-        drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
     });
 }

@@ -37,6 +37,7 @@ mod images;
 mod install;
 mod interrupted;
 mod maintenance;
+mod namespaces;
 mod nodes;
 mod nova;
 mod octavia;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
+use crate::pool::SYSTEM;
 use crate::world::{World, with_timeout};
 
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
@@ -78,6 +79,8 @@ impl Setup<'_> {
         command.arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
+        // The operator's chart sets these variables.
+        command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted());
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let mut operator = Operator { child, address };
         with_timeout("the operator is ready", operator.is_ready()).await;

@@ -22,3 +22,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
+
+{{- define "osdpl.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "osdpl.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}

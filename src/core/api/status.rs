@@ -269,6 +269,8 @@ pub mod reason {
     /// The operator reconciles only the oldest `OpenStackDeployment` in the cluster, and this resource is not the
     /// oldest.
     pub const OLDER_RESOURCE: &str = "NotTheOne";
+    /// The operator has no rights in the namespace of the resource, so it ignores the resource.
+    pub const OUTSIDE: &str = "NamespaceOutOfScope";
     /// A `DaemonSet` has no node with the label that it selects.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of `CronJobs` failed, but everything else works.

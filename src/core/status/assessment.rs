@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
-use super::{Report, children::first, crons, rollouts};
+use super::{Ignored, Report, children::first, crons, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
@@ -30,7 +30,7 @@ pub(super) struct Assessment {
 /// Assesses the overall state of the cloud.
 pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
-    let progressing = report.older_resource.is_none()
+    let progressing = report.ignored.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
             Step::Do(..)
@@ -55,7 +55,13 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     });
     let stalled = matches!(
         reason,
-        reason::INVALID | reason::OLDER_RESOURCE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
+        reason::INVALID
+            | reason::OLDER_RESOURCE
+            | reason::OUTSIDE
+            | reason::FOREIGN
+            | reason::INPUTS
+            | reason::CHART
+            | reason::NO_NODES
     ) || (reason == reason::FAILED && !progressing);
     Assessment { phase, reason, message, progressing, degraded, stalled }
 }
@@ -65,19 +71,24 @@ type Check = Option<(Phase, &'static str, String)>;
 
 /// The checks of the cloud, in the order of urgency. The first check that applies decides phase, reason and message.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
-    [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
+    [ignored, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
     format!("{count} releases are in sync, their workloads are available and their Jobs complete")
 }
 
-fn older_resource(report: &Report<'_>, _: &Health) -> Check {
-    let other = report.older_resource.as_ref()?;
-    let message = format!(
-        "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
-    );
-    Some((Phase::Failed, reason::OLDER_RESOURCE, message))
+fn ignored(report: &Report<'_>, _: &Health) -> Check {
+    let (reason, message) = match report.ignored.as_ref()? {
+        Ignored::Older(other) => (
+            reason::OLDER_RESOURCE,
+            format!(
+                "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
+            ),
+        ),
+        Ignored::Outside(message) => (reason::OUTSIDE, message.clone()),
+    };
+    Some((Phase::Failed, reason, message))
 }
 
 fn deleting(report: &Report<'_>, _: &Health) -> Check {

@@ -276,6 +276,7 @@ fn event_reason(why: &str) -> &'static str {
         reason::APPROVAL,
         reason::INVALID,
         reason::OLDER_RESOURCE,
+        reason::OUTSIDE,
         reason::NO_NODES,
         reason::PAUSED,
         reason::DELETING,

@@ -11,6 +11,7 @@ use osdpl_core::observed::ReleaseKey;
 
 use crate::action::{Action, Kind, Planned};
 use crate::draft::Draft;
+use crate::namespaces::unusable;
 use crate::objects::ObjectState;
 use crate::requests::{Read, Reference, Response, Stored};
 
@@ -31,6 +32,10 @@ type Data = BTreeMap<String, String>;
 pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
+        if let Some(problem) = unusable(draft.snapshot, &object.namespace) {
+            draft.problems.push(format!("{object} can't be written: {problem}"));
+            continue;
+        }
         match live_object(draft, object, owner) {
             Live::Unread => {}
             Live::Foreign(data) if object.is_equivalent_to(&data) => {

@@ -1,4 +1,4 @@
-//! Caches the additions: `ConfigMap`s that add files to the catalogue. One watch covers all namespaces.
+//! Caches the additions: `ConfigMap`s that add files to the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,13 +37,13 @@ pub(super) struct Additions {
 }
 
 impl Additions {
-    /// Starts the watch on additions. If the content of an addition changes, the watch notifies `trigger`, which
+    /// Starts the watch on the additions among `maps`. If the content of an addition changes, the watch notifies `trigger`, which
     /// triggers a pass.
-    pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(maps: Api<ConfigMap>, trigger: Arc<Notify>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let shared = Arc::clone(&state);
         let (sender, is_known) = watch::channel(false);
-        let events = watcher(Api::<ConfigMap>::all(client), watcher::Config::default().labels(&selector()));
+        let events = watcher(maps, watcher::Config::default().labels(&selector()));
         let watch = spawn_watch(events, trigger, move |event| {
             let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let is_changed = state.apply(event);

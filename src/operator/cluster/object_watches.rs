@@ -10,6 +10,7 @@ use futures::Stream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::runtime::watcher;
+use osdpl_client::Scope;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -40,19 +41,21 @@ pub(crate) struct ObjectWatches {
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
-    additions: Additions,
+    /// The watches on additions: one for all namespaces, or one for each namespace.
+    additions: Vec<Additions>,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl ObjectWatches {
     /// Starts the watches that need no spec. Every change of a watched object notifies `trigger`, which triggers a
     /// pass.
-    pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(client: kube::Client, scope: &Scope, trigger: Arc<Notify>) -> Self {
+        let maps = scope.apis::<ConfigMap>(&client).into_iter();
         Self {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
-            own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
-            own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
-            additions: Additions::new(client.clone(), Arc::clone(&trigger)),
+            own_secrets: OwnedObjects::new(scope.apis(&client), &trigger),
+            own_maps: OwnedObjects::new(scope.apis(&client), &trigger),
+            additions: maps.map(|maps| Additions::new(maps, Arc::clone(&trigger))).collect(),
             named: Mutex::default(),
             foreign: Mutex::default(),
             rook: Mutex::default(),
@@ -64,18 +67,21 @@ impl ObjectWatches {
     /// Waits until the watch has completed its first list of additions to the catalogue, or the API server has
     /// forbidden the list.
     pub(crate) async fn wait_for_additions(&self) {
-        self.additions.wait_until_known().await;
+        for additions in &self.additions {
+            additions.wait_until_known().await;
+        }
     }
 
     /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
     /// forbidden the list.
     pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
-        self.additions.of_namespace(namespace)
+        let additions = self.additions.iter().map(|additions| additions.of_namespace(namespace));
+        additions.collect::<Option<Vec<_>>>().map(|found| found.into_iter().flatten().collect())
     }
 
     /// Returns the message with which the API server forbade the list of additions, if it did.
     pub(crate) fn additions_forbidden(&self) -> Option<String> {
-        self.additions.forbidden()
+        self.additions.iter().find_map(Additions::forbidden)
     }
 
     /// Returns the namespaces of the cluster; an empty value until the watch has listed the namespaces.
@@ -194,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn watches_exactly_the_requested_objects() {
         let silent = axum::Router::new().fallback(std::future::pending::<String>);
-        let inputs = ObjectWatches::new(kube::Client::new(silent, "cloud"), Arc::default());
+        let inputs = ObjectWatches::new(kube::Client::new(silent, "cloud"), &Scope::All, Arc::default());
         let reference =
             |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
         let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));

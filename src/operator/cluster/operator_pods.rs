@@ -39,7 +39,11 @@ impl OperatorPods {
     /// # Errors
     /// If a request to the API server fails.
     pub async fn refresh(&self, client: &kube::Client) -> Result<(), kube::Error> {
-        let api: Api<Pod> = Api::all(client.clone());
+        // The chart grants the operator rights for pods only in the namespaces of clouds, and in its own namespace.
+        let api: Api<Pod> = match std::env::var("POD_NAMESPACE") {
+            Ok(namespace) => Api::namespaced(client.clone(), &namespace),
+            Err(_) => Api::all(client.clone()),
+        };
         let pods = api.list_metadata(&ListParams::default().labels(LABEL).fields(NOT_FINISHED)).await?;
         let tokens = pods.items.into_iter().filter_map(|pod| pod.metadata.uid.as_deref().map(pod_token)).collect();
         *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;

@@ -1,6 +1,6 @@
 //! Caches the Secrets and `ConfigMap`s that have osdpl's label.
 //!
-//! Each of the two kinds has one watch. A cached object may be older than the object in the API server, but never older
+//! Each of the two kinds has one watch, or one in each namespace. A cached object may be older than the object in the API server, but never older
 //! than osdpl's last write: the cache also stores the API server's response to each write, and keeps the version with
 //! the higher resourceVersion. If osdpl makes a write from an outdated object, the API server refuses the write, and
 //! osdpl removes the object from the cache.
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -44,43 +44,63 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The cached objects of one kind that have osdpl's label, and the watch that updates the cache.
-pub(super) struct OwnedObjects<K> {
+/// The cached objects of one kind that have osdpl's label.
+pub(super) struct OwnedObjects<K>(Vec<Watched<K>>);
+
+/// The cache of one watch, and the watch that updates it.
+struct Watched<K> {
+    /// The namespace that the watch covers; `None` for all namespaces.
+    namespace: Option<String>,
     cache: Arc<Mutex<Cache<K>>>,
     _watch: AbortOnDropHandle<()>,
 }
 
 impl<K: OwnedKind> OwnedObjects<K> {
-    /// Starts the watch on the objects of this kind. Every change except for osdpl's own writes notifies `trigger`,
-    /// which triggers a pass.
-    pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
-        let cache = Arc::<Mutex<Cache<K>>>::default();
-        let shared = Arc::clone(&cache);
-        let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
-        let events = watcher(Api::all(client), watcher::Config::default().labels(DEPLOYMENT_LABEL));
-        Self { cache, _watch: spawn_watch(events, trigger, apply) }
+    /// Starts a watch for each of `apis`, which together cover the objects of this kind. Every change except for
+    /// osdpl's own writes notifies `trigger`, which triggers a pass.
+    pub(super) fn new(apis: Vec<Api<K>>, trigger: &Arc<Notify>) -> Self {
+        Self(apis.into_iter().map(|api| Watched::new(api, Arc::clone(trigger))).collect())
     }
 
-    /// Whether the watch has completed its first list, or the API server forbade the list.
+    /// Whether each watch has completed its first list, or the API server forbade the list.
     ///
-    /// If the list is forbidden, plans request the objects one by one.
+    /// If a list is forbidden, plans request the objects one by one.
     pub(super) fn is_known(&self) -> bool {
-        self.cache().is_known
+        self.0.iter().all(|watched| watched.cache().is_known)
     }
 
     /// Returns all cached objects.
     pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
-        self.cache().objects.clone()
+        self.0.iter().flat_map(|watched| watched.cache().objects.clone()).collect()
     }
 
     /// Caches an object that the API server returned in response to osdpl's own write.
     pub(super) fn put(&self, object: K) {
-        self.cache().put(object);
+        if let Some(watched) = self.covering(&object.namespace().unwrap_or_default()) {
+            watched.cache().put(object);
+        }
     }
 
     /// Removes an object from the cache.
     pub(super) fn forget(&self, namespace: &str, name: &str) {
-        self.cache().objects.remove(&ReleaseKey::new(namespace, name));
+        if let Some(watched) = self.covering(namespace) {
+            watched.cache().objects.remove(&ReleaseKey::new(namespace, name));
+        }
+    }
+
+    fn covering(&self, namespace: &str) -> Option<&Watched<K>> {
+        self.0.iter().find(|watched| watched.namespace.as_ref().is_none_or(|covered| covered == namespace))
+    }
+}
+
+impl<K: OwnedKind> Watched<K> {
+    fn new(api: Api<K>, trigger: Arc<Notify>) -> Self {
+        let cache = Arc::<Mutex<Cache<K>>>::default();
+        let shared = Arc::clone(&cache);
+        let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+        let namespace = api.namespace().map(str::to_owned);
+        let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
+        Self { namespace, cache, _watch: spawn_watch(events, trigger, apply) }
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache<K>> {

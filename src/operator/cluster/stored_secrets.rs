@@ -11,6 +11,7 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::{Error, ErrorContext};
+use osdpl_client::Scope;
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
@@ -18,24 +19,25 @@ use osdpl_values::Values;
 use osdpl_values::yaml;
 
 /// Returns the contents of the Secrets that osdpl wrote, and of the Secrets that the specs of `OpenStackDeployment`s
-/// name.
+/// name, in the namespaces of `scope`.
 ///
 /// # Errors
 /// If a request to the API server fails.
-pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
+pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
     let own = ListParams::default().labels(DEPLOYMENT_LABEL);
-    let own = Api::<Secret>::all(client.clone())
-        .list(&own)
-        .await
-        .with_context(|| "listing Secrets of the operator".into())?;
-    let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
+    let mut found = BTreeSet::new();
+    for api in scope.apis::<Secret>(client) {
+        let own = api.list(&own).await.with_context(|| "listing Secrets of the operator".into())?;
+        found.extend(own.items.iter().flat_map(own_contents));
+    }
     // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
     // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
-    for deployment in deployments {
+    let is_served = |one: &DynamicObject| scope.contains(&one.namespace().unwrap_or_default());
+    for deployment in deployments.into_iter().filter(is_served) {
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
@@ -170,7 +172,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}).to_string()
         };
         let client = Client::new(axum::Router::new().fallback(respond), "cloud");
-        assert_eq!(stored_secrets(&client).await.unwrap(), ["hunter2".to_owned()].into());
+        assert_eq!(stored_secrets(&client, &Scope::All).await.unwrap(), ["hunter2".to_owned()].into());
     }
 
     #[test]

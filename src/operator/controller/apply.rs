@@ -280,7 +280,7 @@ impl Context {
         planned: &Planned,
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        if plan.older.is_some() {
+        if plan.ignored.is_some() {
             return self.cluster.set_finalizer(deployment, false).await;
         }
         if plan.forget_secrets {

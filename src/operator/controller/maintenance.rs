@@ -37,7 +37,9 @@ impl Context {
         let known = self.setting.borrow().clone();
         let is_listed =
             |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
-        let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(Store::is_empty);
+        let is_without_cloud =
+            |store: &Store<OpenStackDeployment>| !store.state().iter().any(|one| self.is_in_scope(one));
+        let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(is_without_cloud);
         known.or_else(|| has_no_cloud().then(|| Arc::new(CloudSettings::none())))
     }
 

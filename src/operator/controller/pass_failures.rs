@@ -72,7 +72,7 @@ impl Context {
         };
         let now = now();
         let failure = *self.pass_failures().entry(uid.clone()).or_insert(PassFailure { since: now, reported: None });
-        let cloud = self.older_deployment(deployment).is_none().then(|| deployment.name_any());
+        let cloud = self.ignored(deployment).is_none().then(|| deployment.name_any());
         failure.update_metrics(now, cloud.as_deref(), &self.metrics);
         if !failure.is_due(now) {
             return;

@@ -52,12 +52,12 @@ impl Context {
             roles: &plan.roles,
             rollouts: &plan.rollouts,
             owned: plan.owned.as_ref(),
-            older_resource: plan.older.clone(),
+            ignored: plan.ignored.clone(),
             deleting: plan.deleting.clone(),
         };
         let now = now();
         let (status, events) = report(deployment.status.as_ref(), &inputs, now);
-        if plan.older.is_some() {
+        if plan.ignored.is_some() {
             return self.cluster.publish_status(deployment, status, events).await.map(|_| None);
         }
         let ready = releases.decisions.values().filter(|decision| decision.step == Step::Ready).count();

@@ -66,6 +66,7 @@ pub(super) fn snapshot(
         problems,
         objects: watched.snapshot(),
         responses: Responses::new(),
+        permitted: None,
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,
@@ -138,6 +139,7 @@ impl Context {
         observed.repairs = memory.repairs.clone();
         snapshot.charts = self.charts.snapshot();
         snapshot.responses = memory.responses.clone();
+        snapshot.permitted = self.permitted();
         snapshot.uninstalled.clone_from(&memory.uninstalled);
         snapshot.kept = memory.kept.clone();
         Ok(snapshot)

@@ -23,7 +23,7 @@ use records::{Newest, Records, is_locked};
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::watch::{Update, follow};
+use super::watch::{Update, apis, follow};
 use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
@@ -68,7 +68,7 @@ pub(super) fn spawn(
 ) -> watch::Receiver<Option<Arc<Releases>>> {
     let shared = Shared::default();
     let selector = watcher::Config::default().labels("owner=helm").fields(&format!("type={SECRET_TYPE}"));
-    for api in options.scope.apis::<RecordHead>(client) {
+    for api in apis::<RecordHead>(&options.scope, client) {
         let index = shared.records().add();
         let (shared, selector, own_problems) = (shared.clone(), selector.clone(), problems.clone());
         spawner.spawn("releases", problems, move || {
