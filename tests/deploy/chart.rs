@@ -120,3 +120,24 @@ fn webhook_uses_the_configured_certificate() {
     }
     assert!(own(&[]).iter().all(|object| object["kind"] != "ValidatingWebhookConfiguration"));
 }
+
+#[test]
+fn network_policy_admits_only_the_ports_of_the_pod() {
+    let ports = |settings: &[&str]| {
+        let objects = own(settings);
+        let container = of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0].clone();
+        let named = |port: &Value| port["name"].as_str().unwrap().to_owned();
+        let open: Vec<String> = container["ports"].as_array().unwrap().iter().map(named).collect();
+        let policy = &of_kind(&objects, "NetworkPolicy")["spec"];
+        assert_eq!(policy["policyTypes"], serde_json::json!(["Ingress"]));
+        let admitted = policy["ingress"].as_array().unwrap().iter().flat_map(|rule| rule["ports"].as_array().unwrap());
+        let admitted: Vec<String> = admitted.map(|port| port["port"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(admitted, open);
+        (admitted, policy["ingress"][1]["from"].clone())
+    };
+    assert_eq!(ports(&[]), (vec!["http".into(), "metrics".into()], Value::Null));
+    let monitoring = ["webhook.enabled=true", "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus"];
+    let from = serde_json::json!([{"podSelector": {"matchLabels": {"app": "prometheus"}}}]);
+    assert_eq!(ports(&monitoring), (vec!["http".into(), "metrics".into(), "webhook".into()], from));
+    assert!(own(&["networkPolicy.enabled=false"]).iter().all(|object| object["kind"] != "NetworkPolicy"));
+}
