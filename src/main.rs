@@ -53,6 +53,7 @@
 //!   also lists actions that wait for approval; the operator does not execute them.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
 //!   is being deleted.
+//! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
 //! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a

@@ -252,6 +252,8 @@ fn take_steps(
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     let mut owned = plan::owned(desired, observed, &releases);
+    // osdpl never installs a release where it has no rights, but it may have installed one there before.
+    owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let wanted = desired.releases.values().map(|release| &release.key).collect();
     draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));

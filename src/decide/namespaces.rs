@@ -115,8 +115,7 @@ pub(crate) fn owned_outside<'a>(
     snapshot: &'a Snapshot,
     observed: &'a Observed,
 ) -> impl Iterator<Item = &'a ReleaseKey> + use<'a> {
-    let permitted = snapshot.permitted.as_ref();
-    observed.owned.iter().filter(move |key| permitted.is_some_and(|permitted| !permitted.contains(&key.namespace)))
+    observed.owned.iter().filter(move |key| !snapshot.is_permitted(&key.namespace))
 }
 
 /// Returns the problem that a release of the cloud is not uninstalled, because the operator has no rights in its

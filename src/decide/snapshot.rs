@@ -61,6 +61,13 @@ pub struct Snapshot {
     pub assumed: Option<Assumed>,
 }
 
+impl Snapshot {
+    /// Whether the operator has rights in a namespace.
+    pub(crate) fn is_permitted(&self, namespace: &str) -> bool {
+        self.permitted.as_ref().is_none_or(|permitted| permitted.contains(namespace))
+    }
+}
+
 /// The assumptions of `osdpl plan` about data that only the operator has.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {

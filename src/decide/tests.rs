@@ -299,3 +299,79 @@ fn removes_the_finalizer_last() {
     let plan = decide(&snapshot);
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
 }
+
+/// Returns the message of a release that osdpl refuses; empty if it does not refuse the release.
+fn refusal(plan: &Plan, release: &str) -> String {
+    match &plan.releases.decisions[release].step {
+        Step::Wait(Wait::Blocked { message, .. }) => message.clone(),
+        _ => String::new(),
+    }
+}
+
+/// Returns a snapshot in which the release `store` is in the namespace `data`, in which the operator has no rights.
+fn snapshot_with_store_outside() -> Snapshot {
+    let store = json!({"releases": {"store": {"namespace": "data"}}});
+    let mut snapshot = snapshot(json!({"spec": {"services": {"store": store}}}));
+    snapshot.permitted = Some(["openstack".to_owned()].into());
+    snapshot.objects.namespaces = Some(["openstack".to_owned(), "data".to_owned()].into());
+    snapshot
+}
+
+#[test]
+fn refuses_only_releases_in_namespaces_without_rights() {
+    let mut snapshot = snapshot_with_store_outside();
+    let plan = complete(&mut snapshot);
+    let message = refusal(&plan, "store");
+    assert!(message.starts_with("spec.services.store.releases.store.namespace: "), "{message}");
+    assert!(message.contains("only in the namespaces openstack; add data to `namespaces`"), "{message}");
+    assert_eq!(refusal(&plan, "front"), "");
+    assert!(plan.owned.unwrap().iter().all(|key| key.namespace == "openstack"), "osdpl never installs the release");
+
+    snapshot.permitted = Some(["openstack".to_owned(), "data".to_owned()].into());
+    snapshot.objects.namespaces = Some(["openstack".to_owned()].into());
+    let plan = complete(&mut snapshot);
+    let message = refusal(&plan, "store");
+    assert!(message.contains("the namespace data does not exist, and the operator may not create"), "{message}");
+    assert!(plan.actions.iter().all(|planned| !matches!(planned.action, Action::CreateNamespace(_))));
+    snapshot.permitted = None;
+    let plan = complete(&mut snapshot);
+    assert!(plan.actions.iter().any(|planned| matches!(planned.action, Action::CreateNamespace(_))));
+}
+
+#[test]
+fn keeps_releases_in_namespaces_that_lost_their_rights() {
+    let mut moved = snapshot_with_store_outside();
+    moved.deployment.spec.services.clear();
+    let status = json!({"ownedReleases": ["data/store"]});
+    moved.deployment.status = Some(serde_json::from_value(status).unwrap());
+    let plan = complete(&mut moved);
+    let message = refusal(&plan, "store");
+    assert!(message.contains("can't manage helm release data/store"), "{message}");
+    assert!(plan.owned.unwrap().contains(&ReleaseKey::new("data", "store")));
+
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let mut deleting = snapshot(deleted);
+    deleting.permitted = moved.permitted;
+    deleting.deployment.status = moved.deployment.status;
+    let plan = complete(&mut deleting);
+    let waits = plan.deleting.unwrap();
+    assert!(waits.starts_with("helm release data/store of this cloud can't be uninstalled: "), "{waits}");
+    assert!(waits.ends_with("or set spec.deletionPolicy to Detach, which keeps all releases"), "{waits}");
+    assert!(plan.actions.is_empty(), "{:?}", actions(&plan));
+}
+
+#[test]
+fn ignores_a_resource_in_a_namespace_without_rights() {
+    let permitted = BTreeSet::from(["clouds".to_owned()]);
+    let resource = snapshot(json!({})).deployment;
+    assert_eq!(find_outside(&resource, None), None);
+    assert_eq!(find_outside(&resource, Some(&["openstack".to_owned()].into())), None);
+    let Some(Ignored::Outside(message)) = find_outside(&resource, Some(&permitted)) else { panic!() };
+    assert!(message.contains("only in the namespaces clouds; add openstack to `namespaces`"), "{message}");
+    let deleted = snapshot(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})).deployment;
+    let outside = find_outside(&deleted, Some(&permitted)).unwrap();
+    let plan = decide_ignored(&deleted, outside);
+    assert!(plan.actions.is_empty() && plan.hold.is_none(), "the finalizer stays, and the status says why");
+    let plan = decide_ignored(&deleted, Ignored::Older("openstack/first".into()));
+    assert!(matches!(plan.actions[0].action, Action::RemoveFinalizer) && plan.hold == Some(Hold::Watch));
+}

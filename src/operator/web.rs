@@ -42,14 +42,17 @@ pub async fn serve(
     let own = Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(readyz));
     let metrics_only = Router::new().route("/metrics", get(scrape));
     let state = (metrics, runner);
-    let run = async |listener, router: Router<(Metrics, Runner)>| {
-        let router = router.with_state(state.clone());
-        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).await
-    };
     match scrapes {
-        Some(scrapes) => tokio::try_join!(run(probes, own), run(scrapes, metrics_only)).map(|_| ()),
-        None => run(probes, own.merge(metrics_only)).await,
+        Some(scrapes) => {
+            let own = serve_on(probes, own.with_state(state.clone()), stop.clone());
+            tokio::try_join!(own, serve_on(scrapes, metrics_only.with_state(state), stop)).map(|_| ())
+        }
+        None => serve_on(probes, own.merge(metrics_only).with_state(state), stop).await,
     }
+}
+
+async fn serve_on(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoResponse {

@@ -121,16 +121,17 @@ pub fn serve(
 
 /// Limits the size, the number and the time of requests.
 fn limited(router: Router, timeout: Duration) -> Router {
-    let limit = async move |State(permits): State<Arc<Semaphore>>, request: Request, next: Next| -> Response {
-        let respond = async {
-            // The semaphore is never closed.
-            let _permit = permits.acquire().await;
-            next.run(request).await
-        };
-        tokio::time::timeout(timeout, respond).await.unwrap_or_else(|_| unavailable(NO_RESULT).into_response())
+    let limits = (Arc::new(Semaphore::new(MAX_REQUESTS)), timeout);
+    router.layer(DefaultBodyLimit::max(MAX_BODY)).layer(from_fn_with_state(limits, limit))
+}
+
+async fn limit(State((permits, timeout)): State<(Arc<Semaphore>, Duration)>, request: Request, next: Next) -> Response {
+    let respond = async {
+        // The semaphore is never closed.
+        let _permit = permits.acquire().await;
+        next.run(request).await
     };
-    let permits = Arc::new(Semaphore::new(MAX_REQUESTS));
-    router.layer(DefaultBodyLimit::max(MAX_BODY)).layer(from_fn_with_state(permits, limit))
+    tokio::time::timeout(timeout, respond).await.unwrap_or_else(|_| unavailable(NO_RESULT).into_response())
 }
 
 fn unavailable(why: &str) -> (StatusCode, String) {
@@ -328,7 +329,7 @@ mod tests {
     async fn limits_the_size_and_the_time_of_requests() {
         let echo = || Router::new().route(PATH, post(|body: Bytes| async move { body.len().to_string() }));
         let patient = serve_limited(echo(), Duration::from_mins(1)).await;
-        let refused = response(send(patient, MAX_BODY + 1, b"").await).await;
+        let refused = response(send(patient, MAX_BODY + 1, &vec![b' '; MAX_BODY + 1]).await).await;
         assert!(refused.starts_with("HTTP/1.1 413 "), "{refused}");
         let accepted = response(send(patient, 3, b"abc").await).await;
         assert!(accepted.starts_with("HTTP/1.1 200 ") && accepted.ends_with("\r\n\r\n3"), "{accepted}");

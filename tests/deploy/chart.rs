@@ -61,6 +61,7 @@ fn settings_reach_the_operator() {
         "slots=4",
         "charts=/usr/share/osdpl/charts",
         "logs=debug",
+        "namespaces={a,b}",
         "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
         "rbac.extraRules[0].resources[0]=certificates",
         "rbac.extraRules[0].verbs[0]=get",
@@ -73,6 +74,9 @@ fn settings_reach_the_operator() {
     assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
     assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
     assert_eq!(value("RUST_LOG").unwrap(), "debug");
+    assert_eq!(value("OSDPL_NAMESPACES").unwrap(), "a,b");
+    let wide = own(&["rbac.clusterWide=true"]);
+    assert!(!of_kind(&wide, "Deployment").to_string().contains("OSDPL_NAMESPACES"));
     assert!(value("POD_UID").is_some());
     let rules = of_kind(&objects, "ClusterRole")["rules"].as_array().unwrap();
     assert_eq!(rules.last().unwrap()["apiGroups"], serde_json::json!(["cert-manager.io"]));

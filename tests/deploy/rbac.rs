@@ -108,14 +108,12 @@ fn missing<'a>(
     wanted: impl Iterator<Item = &'a Value>,
     of: impl Fn(&Value) -> Vec<Permission>,
 ) -> BTreeSet<String> {
-    let lacks = |object: &'a Value| {
+    let lacking = wanted.flat_map(|object| {
         let granted = granted.for_object(object);
-        of(object)
-            .into_iter()
-            .filter(|permission| !allowed(granted, permission))
-            .map(|permission| permission.to_string())
-    };
-    wanted.flat_map(|object| lacks(object).collect::<Vec<_>>()).collect()
+        let lacking = of(object).into_iter().filter(|permission| !allowed(granted, permission));
+        lacking.map(|permission| permission.to_string()).collect::<Vec<_>>()
+    });
+    lacking.collect()
 }
 
 #[test]

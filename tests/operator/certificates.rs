@@ -1,9 +1,9 @@
 //! Tests certificates that the user provides in Secrets. If a certificate is invalid, the operator reports a warning,
 //! but the cloud stays Ready. The warning disappears as soon as the user corrects the Secret.
 
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use osdpl_core::api::{OpenStackDeployment, condition};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use serde_json::json;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use cluster::{Node, Rule};
-use k8s_openapi::api::core::v1::{Namespace, Node as KubeNode, Secret};
+use k8s_openapi::api::core::v1::{Node as KubeNode, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use osdpl_core::api::{ComponentHealth, reason};

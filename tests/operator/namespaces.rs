@@ -9,12 +9,14 @@ use serde_json::json;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 
 use crate::cloud::{NAME, StatusAccess, services};
+use crate::pool::TEST_LABEL;
 use crate::world::{World, run_test, with_timeout};
 
 /// Creates a namespace in which the operator has no rights, with an OpenStackDeployment.
 async fn create_elsewhere(world: &World, finalizers: &[&str]) -> (String, Api<OpenStackDeployment>) {
     let namespace = format!("{}-tenant", world.namespace);
-    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+    let object =
+        serde_json::from_value(json!({"metadata": {"name": namespace, "labels": {TEST_LABEL: "true"}}})).unwrap();
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     let clouds: Api<OpenStackDeployment> = Api::namespaced(world.client.clone(), &namespace);
     let object = json!({

@@ -27,7 +27,7 @@ pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 /// The default value of `namespaces` in the operator's chart.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// The RoleBindings that the operator's chart creates in the namespaces of clouds, and in those of Rook.
+/// The `RoleBinding`s that the operator's chart creates in the namespaces of clouds, and in those of Rook.
 pub const RIGHTS: &str = "osdpl-namespaced";
 pub const ROOK_RIGHTS: &str = "osdpl-rook";
 
@@ -116,7 +116,7 @@ impl Plane {
         Self { cluster, operator, has_all_rights: AtomicBool::new(false) }
     }
 
-    /// Grants the operator rights in a namespace: copies the RoleBinding `name` that the operator's chart creates in its
+    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in its
     /// default namespace.
     pub async fn grant(&self, name: &str, namespace: &str) {
         let binding = |namespace: &str| Api::<RoleBinding>::namespaced(self.cluster.client(), namespace);

@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 

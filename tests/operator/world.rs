@@ -14,7 +14,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -88,12 +88,15 @@ impl World {
         Self { client: pool::client(&lease), lease, namespace, folder, permitted, allows_errors }
     }
 
-    /// Creates a namespace in which operators that the test starts afterwards have rights, as if the value `namespaces`
+    /// Creates a namespace, if it does not exist, in which operators that the test starts afterwards have rights, as if the value `namespaces`
     /// of the operator's chart contained it. Otherwise, operators have rights only in the test's own namespace.
     pub async fn permit(&self, namespace: &str) {
         let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
-        let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
-        Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        let object = Patch::Apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
+        Api::<Namespace>::all(self.client.clone())
+            .patch(namespace, &PatchParams::apply("test"), &object)
+            .await
+            .unwrap();
         self.plane().grant(RIGHTS, namespace).await;
         self.permitted.lock().unwrap().push(namespace.to_owned());
     }

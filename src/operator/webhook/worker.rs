@@ -58,7 +58,7 @@ mod tests {
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let mut blocking = Box::pin(worker.run(move || wait.recv()));
         assert!(futures::poll!(&mut blocking).is_pending());
-        let mut abandoned = Box::pin(worker.run(|| panic!("an abandoned job must not run")));
+        let mut abandoned = Box::pin(worker.run(|| -> u8 { panic!("an abandoned job must not run") }));
         assert!(futures::poll!(&mut abandoned).is_pending());
         drop(abandoned);
         release.send(()).unwrap();

@@ -3,15 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use osdpl_values::{Path as ValuePath, Values, leaves};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::SECOND_NAMESPACE;
-use crate::pool::TEST_LABEL;
 use crate::world::World;
 
 /// The suffix of each password in `manual_install.yaml`. The tests find the passwords by this suffix.
