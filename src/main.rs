@@ -53,12 +53,16 @@
 //!   also lists actions that wait for approval; the operator does not execute them.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
 //!   is being deleted.
+//! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
 //! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a
 //! release record, a workload, a Secret, a node or the resource itself. Helm's release records are the journal: their
 //! labels name the inputs, the catalogue and the attempt of each revision, so that a restarted operator continues where
 //! the last one stopped.
+//!
+//! Several operator processes can run. The holder of a Lease is the active one, and the others are standbys: they have
+//! the same watches, but run no passes and write nothing (`osdpl_operator::lease`).
 //!
 //! # Where a change belongs
 //!
@@ -96,7 +100,8 @@
 //! | term | meaning |
 //! |---|---|
 //! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
-//! | addition | a ConfigMap that adds services, presets or features to the catalogue |
+//! | active operator | the operator process that holds the Lease; only it runs passes and helm, and writes |
+//! | addition | a ConfigMap that `spec.catalog` names, with services, presets or features for the catalogue |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names it |
@@ -132,6 +137,7 @@
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
+//! | standby | an operator process that waits for the Lease |
 //! | step | the decision about one release: run helm, wait, settle (helm is done, its pods are not ready), or nothing |
 //! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |

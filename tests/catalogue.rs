@@ -11,6 +11,8 @@ mod adopted;
 mod alone;
 #[path = "catalogue/brokers.rs"]
 mod brokers;
+#[path = "catalogue/budget.rs"]
+mod budget;
 #[path = "catalogue/built_in.rs"]
 mod built_in;
 #[path = "catalogue/certificates.rs"]

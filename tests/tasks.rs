@@ -2,8 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 
-#[path = "tasks/operator_pods.rs"]
-mod operator_pods;
 #[path = "tasks/records.rs"]
 mod records;
 #[path = "tasks/workloads.rs"]

@@ -47,7 +47,7 @@ fn checked_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> R
 
 fn checked_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, cluster_info: &ClusterInfo) -> Report {
     let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split_documents(file, text)).collect();
-    report(&documents, catalog, schemas, cluster_info, None)
+    report(&documents, &|_| (catalog, schemas), cluster_info, None)
 }
 
 /// Returns an input as a complete resource. An input without `apiVersion` is only a spec, so this function puts

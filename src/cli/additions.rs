@@ -1,190 +1,126 @@
-//! Reads additions to the catalogue from `ConfigMap`s, in the file of the resource or in the cluster.
-
-use std::path::Path;
+//! Loads the catalogue with the additions that a resource names, from the file of the resource or from the cluster.
 
 use anyhow::{Context, bail};
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::common::CatalogOption;
-use super::connect::readable;
-use super::input::{display_name, read};
-use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, LABEL, extend_catalog};
-use osdpl_lint::validate::{Content, objects, split_documents};
-use osdpl_operator::cluster::{list_additions, read_addition};
-use osdpl_values::yaml::redact_literals;
+use super::document::Document;
+use super::offline::now;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::{Addition, Catalog, ExtendedCatalog, NamedAdditions, RejectedAddition, extend_catalog};
+use osdpl_core::finding::Finding;
+use osdpl_core::observed::ClusterInfo;
+use osdpl_lint::validate::{
+    self, Report, Schemas, addition_references, config_map_data, is_deployment, keys_of_field, manifests,
+    named_additions,
+};
+use osdpl_operator::cluster::Reader;
 
-/// The namespace of a resource if neither its file nor `-n` names one.
-const DEFAULT_NAMESPACE: &str = "openstack";
-
-/// The reaction of a command to an invalid addition to the catalogue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnInvalid {
-    /// The command fails if an addition is invalid, because its user can correct the file.
-    Fail,
-    /// The command prints a warning about each invalid addition and ignores the addition, as the operator does.
-    Warn,
-}
+/// A catalogue with additions, and the errors about additions that osdpl can't use. The operator refuses a resource
+/// with such an error.
+pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions of the `ConfigMap`s in this file. `namespace` is the namespace of objects
-    /// that name none.
-    pub(crate) fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
-        self.load_with(&read_file(file, namespace)?)
+    /// Loads the catalogue with the additions that the resource of a file names, from the same file. It prints which
+    /// additions the file does not contain.
+    ///
+    /// # Errors
+    /// If an addition in the file is invalid.
+    pub(crate) fn load_for(&self, document: &Document) -> anyhow::Result<ExtendedCatalog> {
+        let named = named_additions(&document.object(), &document.others);
+        for (field, source) in &named.missing {
+            eprintln!("unknown: {source}, which {field} references, is not in the file: its additions are left out");
+        }
+        let extended = self.extended(&named.additions)?;
+        let line = |finding: &Finding| {
+            let keys = keys_of_field(finding.field());
+            format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
+        };
+        // The message about a rejected addition names the line in the ConfigMap, and not the line that names it.
+        let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
+        let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
+        let errors: Vec<String> = errors.collect();
+        if errors.is_empty() { Ok(extended) } else { bail!("{}", errors.join("\n")) }
     }
 
-    /// Loads the catalogue with additions from the `ConfigMap`s of the cluster and of the file. If both have a
-    /// `ConfigMap` with the same name, it uses the `ConfigMap` of the file.
-    pub(crate) async fn load_from(
+    /// Loads the catalogue with the additions that a resource of the cluster names.
+    pub(crate) async fn load_live(
         &self,
         client: &Client,
-        namespace: &str,
-        file: Option<&Path>,
-    ) -> anyhow::Result<Catalog> {
-        let mut additions = file.map(|file| read_file(file, Some(namespace))).transpose()?.unwrap_or_default();
-        for live in read_cluster(client, namespace).await {
-            if additions.iter().all(|other| other.source != live.source) {
-                additions.push(live);
-            }
-        }
-        Ok(self.extended(&additions, OnInvalid::Warn)?.catalog)
+        deployment: &OpenStackDeployment,
+    ) -> anyhow::Result<ExtendedWithErrors> {
+        let (reader, namespace) = (Reader::new(client.clone()), deployment.namespace().unwrap_or_default());
+        self.with_errors(&reader.read_additions(&namespace, &deployment.spec.catalog, |_| None).await)
     }
 
-    /// Loads the catalogue with additions, and fails if an addition is invalid.
-    pub(crate) fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
-        Ok(self.extended(additions, OnInvalid::Fail)?.catalog)
+    /// Loads the catalogue with the additions that the resource of a file names. A `ConfigMap` comes from the file if
+    /// the file contains it, and else from the cluster, as if the file were applied.
+    pub(crate) async fn load_applied(
+        &self,
+        client: &Client,
+        document: &Document,
+    ) -> anyhow::Result<ExtendedWithErrors> {
+        let (reader, namespace) = (Reader::new(client.clone()), document.namespace());
+        let references = addition_references(&document.object());
+        let in_file = |name: &str| config_map_data(name, &namespace, &document.others);
+        self.with_errors(&reader.read_additions(&namespace, &references, in_file).await)
     }
 
-    /// Loads the catalogue with additions. It does not print errors of invalid additions: the result contains the
-    /// errors.
-    pub(crate) fn extended_silently(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
+    fn with_errors(&self, named: &NamedAdditions) -> anyhow::Result<ExtendedWithErrors> {
+        let extended = self.extended(&named.additions)?;
+        let rejected = named.rejected_errors(&extended.rejected);
+        let errors = named.missing_errors().chain(named.errors.clone()).chain(rejected);
+        Ok((extended, errors.collect()))
+    }
+
+    /// Loads the catalogue with additions. The result contains the errors about invalid additions.
+    pub(crate) fn extended(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
 
-    /// Loads the catalogue with additions. `on_invalid` says whether an invalid addition is an error or only a warning.
-    pub(crate) fn extended(&self, additions: &[Addition], on_invalid: OnInvalid) -> anyhow::Result<ExtendedCatalog> {
-        let extended = self.extended_silently(additions)?;
-        let messages = extended.rejected.iter().map(|rejected| format!("{}: {}", rejected.source, rejected.message));
-        let messages: Vec<String> = messages.collect();
-        if on_invalid == OnInvalid::Fail && !messages.is_empty() {
-            bail!("{}", messages.join("\n"));
-        }
-        for message in messages {
-            eprintln!("warning: {message}");
-        }
-        Ok(extended)
-    }
-}
-
-/// Reads the `ConfigMap`s with the catalogue's label in a namespace of the cluster. If the API server can't list the
-/// `ConfigMap`s, the function prints a warning and returns no additions.
-pub(crate) async fn read_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
-    list_additions(client, namespace).await.unwrap_or_else(|error| {
-        eprintln!("warning: additions to the catalogue in {namespace} can't be read: {:#}", readable(error));
-        Vec::new()
-    })
-}
-
-/// Reads additions from a file: the `ConfigMap`s with the catalogue's label in the namespace of the file's resource.
-/// `namespace` is the namespace of objects that name none.
-///
-/// # Errors
-/// If the file can't be read, or if a `ConfigMap` with the catalogue's label is invalid.
-pub(crate) fn read_file(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
-    let files = [(display_name(file), read(file)?)];
-    parse_files(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), namespace, OnInvalid::Fail)
-}
-
-/// Reads additions from several files, given by name and text, with the rules of [`read_file`]. With
-/// [`OnInvalid::Warn`], it skips invalid `ConfigMap`s, because the validation of the files reports them.
-pub(crate) fn parse_files<'a>(
-    files: impl IntoIterator<Item = (&'a str, &'a str)>,
-    namespace: Option<&str>,
-    on_invalid: OnInvalid,
-) -> anyhow::Result<Vec<Addition>> {
-    let mut maps: Vec<ConfigMap> = Vec::new();
-    let mut resource_namespaces: Vec<String> = Vec::new();
-    for (name, text) in files {
-        for document in split_documents(name, text) {
-            // Skip documents that are invalid YAML, because they need not contain an addition.
-            let Content::Object(parsed) = &document.content else { continue };
-            for (_, object) in objects(&parsed.value) {
-                if object["kind"] == "OpenStackDeployment" {
-                    resource_namespaces.extend(object["metadata"]["namespace"].as_str().map(str::to_owned));
-                }
-                if object["kind"] == "ConfigMap" && object["metadata"]["labels"][LABEL] == "true" {
-                    maps.extend(config_map(name, object, on_invalid)?);
-                }
+    /// Validates documents as if they were applied to the same cluster, each resource with the additions that it names.
+    pub(crate) fn validate(
+        &self,
+        documents: &[validate::Document],
+        cluster_info: &ClusterInfo,
+    ) -> anyhow::Result<Report> {
+        let manifests = manifests(documents);
+        let additions_of = |object: &Value| named_additions(object, &manifests).additions;
+        let mut rejected = Vec::new();
+        let mut loaded: Vec<(Vec<Addition>, Catalog, Schemas)> = Vec::new();
+        let resources = manifests.iter().filter(|object| is_deployment(object));
+        for additions in resources.map(additions_of).chain([Vec::new()]) {
+            if loaded.iter().all(|(known, ..)| *known != additions) {
+                let extended = self.extended(&additions)?;
+                rejected.extend(extended.rejected);
+                let schemas = Schemas::new(&extended.catalog)?;
+                loaded.push((additions, extended.catalog, schemas));
             }
         }
-    }
-    let resource_namespace =
-        resource_namespaces.first().cloned().unwrap_or_else(|| namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned());
-    for map in &mut maps {
-        map.metadata.namespace.get_or_insert_with(|| resource_namespace.clone());
-    }
-    let is_included = |map: &&ConfigMap| {
-        map.namespace().is_some_and(|own| own == resource_namespace || resource_namespaces.contains(&own))
-    };
-    Ok(maps.iter().filter(is_included).map(read_addition).collect())
-}
-
-/// Parses a `ConfigMap` with the catalogue's label. For an invalid `ConfigMap`, the result is an error with
-/// [`OnInvalid::Fail`], and `None` with [`OnInvalid::Warn`].
-fn config_map(file: &str, object: &Value, on_invalid: OnInvalid) -> anyhow::Result<Option<ConfigMap>> {
-    match serde_json::from_value(object.clone()) {
-        Ok(map) => Ok(Some(map)),
-        Err(error) if on_invalid == OnInvalid::Fail => {
-            let why = redact_literals(&error.to_string());
-            bail!("{file} contains an invalid ConfigMap with the label {LABEL}: {why}; correct it");
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_config_maps_in_a_list() {
-        let map = "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: one, labels: {osdpl.dev/catalog: 'true'}}\n  data: {presets.edge.yaml: 'preset: edge'}\n";
-        let cloud = "- kind: OpenStackDeployment\n  metadata: {name: c, namespace: here}\n";
-        let text = format!("apiVersion: v1\nkind: List\nitems:\n{map}{cloud}--- # the end\nkind: Other\n");
-        let found = parse_files([("list.yaml", text.as_str())], None, OnInvalid::Warn).unwrap();
-        let found: Vec<_> = found.iter().map(|addition| addition.source.as_str()).collect();
-        assert_eq!(found, ["ConfigMap here/one"]);
-    }
-
-    #[test]
-    #[allow(clippy::disallowed_methods, reason = "the test writes a file, as a user does")]
-    fn reads_only_labelled_config_maps_of_the_namespace() {
-        let map = |name: &str, namespace: &str, label: &str| {
-            format!(
-                "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  {namespace}\n  labels: {{{label}}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n"
-            )
+        let catalog_of = |object: &Value| {
+            let additions = additions_of(object);
+            let known = loaded.iter().find(|(known, ..)| *known == additions).unwrap_or(&loaded[0]);
+            (&known.1, &known.2)
         };
-        let text = format!(
-            "# A cloud.\nkind: OpenStackDeployment\nmetadata: {{name: c, namespace: here}}\n{}{}{}{}---\nkind: Other\n",
-            map("one", "", "'osdpl.dev/catalog': 'true'"),
-            map("two", "namespace: here", "'osdpl.dev/catalog': 'true'"),
-            map("three", "namespace: there", "'osdpl.dev/catalog': 'true'"),
-            map("four", "", "app: x"),
-        );
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("cloud.yaml");
-        std::fs::write(&file, text).unwrap();
-        let found = read_file(&file, None).unwrap();
-        let names: Vec<_> = found.iter().map(|addition| addition.source.as_str()).collect();
-        assert_eq!(names, ["ConfigMap here/one", "ConfigMap here/two"]);
-        assert_eq!(found[0].data["presets.edge.yaml"], "preset: edge\n");
-        let without_namespace =
-            [("c.yaml", "kind: OpenStackDeployment\n"), ("m.yaml", &map("one", "", "'osdpl.dev/catalog': 'true'"))];
-        assert_eq!(
-            parse_files(without_namespace, Some("prod"), OnInvalid::Fail).unwrap()[0].source,
-            "ConfigMap prod/one",
-            "an object without a namespace is in the namespace of -n"
-        );
+        let mut report = validate::report(documents, &catalog_of, cluster_info, Some(now()));
+        report.add_refused(documents, &rejected);
+        Ok(report)
+    }
+}
+
+/// Fails if there are errors about additions.
+///
+/// # Errors
+/// If there are; the message contains all of them.
+pub(crate) fn check_additions(errors: &[Finding]) -> anyhow::Result<()> {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
+}
+
+/// Prints a warning for each error about additions. The command goes on without these additions.
+pub(crate) fn warn_about(errors: &[Finding]) {
+    for error in errors {
+        eprintln!("warning: {error}");
     }
 }

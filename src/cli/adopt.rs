@@ -76,7 +76,9 @@ impl Arguments {
         let client = self.cluster.client().await?;
         let cluster = Reader::new(client.clone());
         let helm = discover::find_releases(&cluster, self.namespace.as_deref()).await?;
-        let (namespace, catalog) = self.namespace_and_catalog(&client, &helm).await?;
+        let catalog = self.catalog.load()?;
+        let namespace = self.namespace.clone().or_else(|| main_namespace(&helm.found, &catalog));
+        let Some(namespace) = namespace else { bail!("{}", self.describe_missing(&helm)) };
         let known = self.identify(&helm, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let placeholders = |selection: &_| placeholder::facts(&catalog, selection);
@@ -120,15 +122,6 @@ impl Arguments {
         };
         self.print(&file, &AdoptReport::new(&known, &described, observations))?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Returns the namespace of the existing cloud, and the catalogue with the additions of that namespace.
-    async fn namespace_and_catalog(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
-        let catalog = self.catalog.load()?;
-        let namespace = self.namespace.clone().or_else(|| main_namespace(&helm.found, &catalog));
-        let Some(namespace) = namespace else { bail!("{}", self.describe_missing(helm)) };
-        let catalog = self.catalog.load_from(client, &namespace, None).await?;
-        Ok((namespace, catalog))
     }
 
     /// Separates the releases that use a chart of the catalogue from all other releases.

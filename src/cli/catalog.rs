@@ -11,11 +11,13 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::additions::{OnInvalid, read_cluster, read_file};
-use super::common::CatalogOption;
+use super::additions::warn_about;
+use super::common::{CatalogOption, Target};
 use super::connect::ClusterOption;
+use super::document::Document;
 use super::output::{self, Format};
 use crate::reference::{Kind, Reference, pages};
+use osdpl_core::catalog::ExtendedCatalog;
 use osdpl_core::files::built_in;
 
 #[derive(Args)]
@@ -28,10 +30,10 @@ pub(crate) struct Arguments {
     /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// Include the additions of the ConfigMaps in this file; `-` for standard input.
+    /// Include the additions that the resource in this file names; `-` for standard input.
     #[arg(long, short, conflicts_with = "namespace")]
     file: Option<PathBuf>,
-    /// Include the additions of the ConfigMaps in this namespace of the cluster.
+    /// Include the additions that the resource in this namespace of the cluster names.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -100,12 +102,7 @@ fn command_hint(name: &str) -> Option<String> {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        let (additions, on_invalid) = match (&self.file, &self.namespace) {
-            (Some(file), _) => (read_file(file, None)?, OnInvalid::Fail),
-            (None, Some(namespace)) => (read_cluster(&self.cluster.client().await?, namespace).await, OnInvalid::Warn),
-            (None, None) => (Vec::new(), OnInvalid::Fail),
-        };
-        let reference = Reference::read(&self.catalog.extended(&additions, on_invalid)?.files)?;
+        let reference = Reference::read(&self.extended().await?.files)?;
         match (&self.markdown, self.kind, &self.name) {
             (Some(folder), _, _) => write_pages(folder, &reference)?,
             (None, Some(kind), Some(name)) => {
@@ -124,6 +121,23 @@ impl Arguments {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Arguments {
+    /// Loads the catalogue, with the additions of the resource that the options select.
+    async fn extended(&self) -> anyhow::Result<ExtendedCatalog> {
+        if let Some(file) = &self.file {
+            return self.catalog.load_for(&Document::read(file)?);
+        }
+        if self.namespace.is_none() {
+            return self.catalog.extended(&[]);
+        }
+        let target = Target { name: None, namespace: self.namespace.clone(), cluster: self.cluster.clone() };
+        let client = target.cluster.client().await?;
+        let (extended, errors) = self.catalog.load_live(&client, &target.find(&client).await?).await?;
+        warn_about(&errors);
+        Ok(extended)
     }
 }
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
+use super::additions::warn_about;
 use super::common::{CatalogOption, ResourceOption, Target, unknown_release};
 use super::connect::readable;
 use super::output;
@@ -43,7 +44,9 @@ impl Arguments {
         let patch = Patch::Merge(json!({"spec": spec}));
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
         if self.all {
-            api.delete(&name, &DeleteParams::default()).await.map_err(readable).context("deleting the resource")?;
+            let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
+            let params = DeleteParams { preconditions, ..DeleteParams::default() };
+            api.delete(&name, &params).await.map_err(readable).context("deleting the resource")?;
             output::line(format_args!("{name} is detached: releases, Secrets and node labels stay as they are"));
         } else {
             let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");
@@ -62,7 +65,9 @@ impl Arguments {
         deployment: &OpenStackDeployment,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let catalog = self.catalog.load_from(client, &namespace, None).await?;
+        let (extended, errors) = self.catalog.load_live(client, deployment).await?;
+        warn_about(&errors);
+        let catalog = extended.catalog;
         let selection = select(&name, &namespace, &deployment.spec, &catalog);
         let mut managed = Vec::new();
         for release in &self.releases {

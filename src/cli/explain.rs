@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::ResourceExt;
 
-use super::additions::{OnInvalid, read_cluster, read_file};
+use super::additions::{ExtendedWithErrors, warn_about};
 use super::chart_options::ChartOptions;
 use super::common::{CatalogOption, ResourceOption, Target};
 use super::document::Document;
@@ -22,7 +22,7 @@ use locations::LocationFinder;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, ExtendedCatalog, did_you_mean};
 use osdpl_core::desired::{Desired, Facts, Selection};
-use osdpl_operator::controller::{ChartSource, chart_of_release, preview};
+use osdpl_operator::controller::{CatalogWithFindings, ChartSource, chart_of_release, preview};
 use osdpl_values::Path;
 
 #[derive(Args)]
@@ -61,13 +61,14 @@ impl Arguments {
         let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.print_findings())?;
         let document = document.map(|document| document.with_namespace(self.resource.namespace.clone()));
         let live = if document.is_none() { Some(self.find().await?) } else { None };
-        let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.print_findings());
-        let ExtendedCatalog { catalog, files, .. } = extended?;
-        let catalog = std::sync::Arc::new(catalog);
+        let extended = self.extended(document.as_ref(), live.as_ref()).await.inspect_err(|_| self.print_findings());
+        let (ExtendedCatalog { catalog, files, .. }, errors) = extended?;
+        let catalog = (std::sync::Arc::new(catalog), errors);
         let cloud = match (&document, live) {
-            (Some(document), _) => load_offline(document, &catalog).inspect_err(|_| self.print_findings())?,
+            (Some(document), _) => load_offline(document, &catalog.0).inspect_err(|_| self.print_findings())?,
             (None, live) => self.load_live(live.context("no resource was read")?, &catalog).await?,
         };
+        let (catalog, _) = catalog;
         let (release, path) = match self.target.as_slice() {
             [release, path] => (Some(check_release(release, &cloud)?), Path::parse(path)?),
             arguments => (None, Path::parse(&arguments.concat())?),
@@ -105,24 +106,27 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions in the namespace of the resource. It reads the additions from the file of
-    /// `--file`, or from the cluster if the option is not set.
-    async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<ExtendedCatalog> {
-        let (additions, on_invalid) = match (&self.file, live) {
-            (Some(file), _) => (read_file(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
-            (None, Some((client, deployment))) => {
-                (read_cluster(client, &deployment.namespace().unwrap_or_default()).await, OnInvalid::Warn)
-            }
-            (None, None) => (Vec::new(), OnInvalid::Warn),
+    /// Loads the catalogue with the additions that the resource names. It reads the additions from the file of the
+    /// resource, or from the cluster if there is no file.
+    async fn extended(
+        &self,
+        document: Option<&Document>,
+        live: Option<&(kube::Client, OpenStackDeployment)>,
+    ) -> anyhow::Result<ExtendedWithErrors> {
+        let (extended, errors) = match (document, live) {
+            (Some(document), _) => (self.catalog.load_for(document)?, Vec::new()),
+            (None, Some((client, deployment))) => self.catalog.load_live(client, deployment).await?,
+            (None, None) => (self.catalog.extended(&[])?, Vec::new()),
         };
-        self.catalog.extended(&additions, on_invalid)
+        warn_about(&errors);
+        Ok((extended, errors))
     }
 
     /// With `--output json`, prints the findings about the file as a report of `osdpl validate`.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         // If the file can't be read, there is no report. The error message on standard error says why.
-        if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
+        if let Ok(Some(report)) = report(file, &self.catalog)
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
             output::line(text);
@@ -140,7 +144,7 @@ impl Arguments {
     async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
-        catalog: &std::sync::Arc<Catalog>,
+        catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
         // The charts' default images are needed to explain images that spec.images rewrites.
         let charts = match self.chart_options.source() {
@@ -174,7 +178,7 @@ impl Arguments {
         }
         let store = self.chart_options.open().await?;
         for explanation in explanations {
-            let Some((request, _)) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
+            let Some(request) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
             let context = || format!("the keys of chart {}", request.name);
             let chart = store.obtain(&request).await.with_context(context)?;
             explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;

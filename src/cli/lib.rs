@@ -47,6 +47,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use osdpl_core::catalog::nearest_name;
+use osdpl_operator::helm;
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
@@ -145,16 +146,20 @@ enum Command {
 
 /// Parses the command line, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
+    disable_core_dumps();
     let mut arguments_os = std::env::args_os();
     let program_name = arguments_os.next().unwrap_or_default().to_string_lossy().into_owned();
     if program_name.ends_with(completions::KUBECTL) {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator runs its own program with this subcommand to start helm. Users do not need the subcommand, so help
-    // and completions do not list it.
-    let result = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
+    // The operator runs its own program with these subcommands to start and to end helm. Users do not need them, so help
+    // and completions do not list them.
+    let subcommand = arguments_os.next().unwrap_or_default();
+    let result = if subcommand == helm::exec::SUBCOMMAND {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
+    } else if subcommand == helm::guard::SUBCOMMAND {
+        operator::GuardArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
         let name = if program_name.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
         let matches = Arguments::command().bin_name(name).try_get_matches();
@@ -162,12 +167,28 @@ pub fn main() -> ExitCode {
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         // `block_on` contains a copy of its future for each kind of runtime; a boxed future is compiled once.
         let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = Box::pin(run(arguments.command));
-        runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(command))
+        runtime().map_err(anyhow::Error::from).and_then(|runtime| {
+            let result = runtime.block_on(command);
+            // Do not wait for blocking work, such as DNS: an operator that has lost its Lease must end at once.
+            runtime.shutdown_background();
+            result
+        })
     };
     result.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");
         if input::is_read_error(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
+}
+
+/// Keeps the kernel from writing the memory of this process to a file, because the memory contains the passwords of the
+/// cloud. helm inherits the limit.
+///
+/// A failure is not an error: an unprivileged process may lower its own limit, so only old kernels refuse it.
+fn disable_core_dumps() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    // The kernel ignores the limit if it pipes core dumps to a program (`core(5)`).
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Adds a similar command to the error. clap suggests one for a misspelled command, but not after `help`.
@@ -191,7 +212,8 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
 }
 
 /// Builds a runtime with one thread: the operator mostly waits, and every allocating thread would keep its own malloc
-/// arena resident. Charts and records are read on the single blocking thread.
+/// arena resident. Charts and records are read on the single blocking thread. Names of hosts are resolved on other
+/// threads (`osdpl_client::resolve`), which a DNS outage may block.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use kube::{Api, Client, ResourceExt};
 
+use super::additions::check_additions;
 use super::chart_options::ChartOptions;
 use super::common::{CatalogOption, ResourceOption, Target};
 use super::connect::readable;
@@ -42,23 +43,25 @@ impl LiveQuery<'_> {
     /// Loads the cloud. It reads the same objects as the operator, and writes nothing.
     pub(crate) async fn load(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
-        let (deployment, live, catalog, document) = if let Some(file) = self.file {
+        let (deployment, live, (extended, errors), document) = if let Some(file) = self.file {
             let document = Document::read(file)?.with_namespace(self.resource.namespace.clone());
-            let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
-            let file = well_formed(&document, &catalog)?;
+            let extended = self.catalog.load_applied(&client, &document).await?;
+            let file = well_formed(&document, &extended.0.catalog)?;
             let live = find_live(&client, &file).await?;
-            (after_apply(&file, live.as_ref()), live, catalog, Some(document))
+            (after_apply(&file, live.as_ref()), live, extended, Some(document))
         } else {
             let live = Target::from(self.resource).find(&client).await?;
-            let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
-            (live.clone(), Some(live), catalog, None)
+            let extended = self.catalog.load_live(&client, &live).await?;
+            (live.clone(), Some(live), extended, None)
         };
+        check_additions(&errors)?;
         let source = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &Arc::default())),
             None => None,
         };
-        let catalog = Arc::new(catalog);
-        let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
+        let catalog = Arc::new(extended.catalog);
+        let with_findings = (Arc::clone(&catalog), errors);
+        let preview = preview(&client, &with_findings, &deployment, live.as_ref(), source.as_ref()).await?;
         Ok(Live { client, deployment, current: live, catalog, preview, document })
     }
 }

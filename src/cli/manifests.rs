@@ -15,7 +15,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Object, parse_objects};
 use osdpl_core::release;
 use osdpl_core::scrub::{Scrubber, collect_secret_scalars, collect_secret_texts, find_secret_paths, is_secret_value};
-use osdpl_operator::charts::{Chart, ChartRequest, Store};
+use osdpl_operator::charts::Store;
 use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
@@ -61,9 +61,9 @@ impl Renderer {
         is_upgrade: bool,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
-        let (request, digest) =
+        let request =
             chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have this release")?;
-        let chart = obtain(&self.store, &request, digest).await?;
+        let chart = self.store.obtain(&request).await?;
         let values = Value::Object(release.values.clone());
         let (release, capabilities) = (&release.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
@@ -72,20 +72,6 @@ impl Renderer {
             release::parse_objects(&manifest).map_err(|problem| anyhow::anyhow!("helm's output: {problem}"))?;
         Ok(parse_objects(contents, release))
     }
-}
-
-/// Obtains a chart. If an addition to the catalogue pins the chart's digest, the chart must have this digest.
-pub(crate) async fn obtain(store: &Store, request: &ChartRequest, digest: Option<&String>) -> anyhow::Result<Chart> {
-    let chart = store.obtain(request).await?;
-    let actual = chart.digest.to_string();
-    if let Some(digest) = digest.filter(|digest| **digest != actual) {
-        bail!(
-            "chart {} {} has the digest {actual}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
-            chart.name,
-            chart.version
-        );
-    }
-    Ok(chart)
 }
 
 /// Returns the API versions and kinds as helm lists them in `.Capabilities.APIVersions` (its `GetVersionSet`).
@@ -140,14 +126,9 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;
-    use osdpl_operator::charts::pull::NoPull;
-    use osdpl_operator::charts::{Lock, Source};
 
     #[test]
     fn lists_kinds_and_group_versions() {
@@ -180,17 +161,5 @@ mod tests {
         let scrubbed =
             scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
         assert_eq!(scrubbed, "a: [redacted], b: [redacted], c: [redacted], d: 3");
-    }
-
-    #[tokio::test]
-    async fn checks_the_digest_of_the_added_lock() {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/charts");
-        let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));
-        let request = ChartRequest::locked("memcached");
-        let digest = obtain(&store, &request, None).await.unwrap().digest.to_string();
-        assert!(obtain(&store, &request, Some(&digest)).await.is_ok());
-        let error = obtain(&store, &request, Some(&"sha256:0".to_owned())).await.unwrap_err().to_string();
-        assert!(error.contains(&digest) && error.contains("the lock that was added"), "{error}");
     }
 }

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::additions::{OnInvalid, parse_files};
 use super::common::CatalogOption;
 use super::document::Document;
 use super::input::{display_name, read};
 use k8s_openapi::jiff::Timestamp;
 
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::catalog::{Catalog, ExtendedCatalog, Level};
+use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
@@ -192,14 +191,10 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// Returns the report of `osdpl validate` about a file; `None` if the file has no errors.
-pub(crate) fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
+pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Option<Report>> {
     let (name, text) = (display_name(file), read(file)?);
     let documents = validate::split_documents(&name, &text);
-    let additions = parse_files([(name.as_str(), text.as_str())], namespace, OnInvalid::Warn)?;
-    let ExtendedCatalog { catalog, rejected, .. } = option.extended_silently(&additions)?;
-    let schemas = Schemas::new(&catalog)?;
-    let mut report = validate::report(&documents, &catalog, &schemas, &ClusterInfo::default(), Some(now()));
-    report.add_refused(&documents, &rejected);
+    let mut report = option.validate(&documents, &ClusterInfo::default())?;
     report.check_argument(&Argument { name, documents: &documents, is_folder: false, unread: &[] });
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -18,17 +19,18 @@ use tokio_util::sync::CancellationToken;
 use super::common::CatalogOption;
 use super::connect::readable;
 use super::connect::remember_server;
-use osdpl_client::HttpConfig;
+use osdpl_client::{HttpConfig, Scope};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_maintenance::{OpenStackClient, REQUEUE_DELAY};
 use osdpl_operator::charts;
-use osdpl_operator::cluster::{Cluster, OperatorPods, stored_secrets};
+use osdpl_operator::cluster::{Cluster, stored_secrets};
 use osdpl_operator::controller::{self, CatalogHandle, ChartSource, Context, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
+use osdpl_operator::lease::{Clients, Elector, Leadership};
+use osdpl_operator::tasks::{NODE_GRACE, Options, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
-use osdpl_operator::web;
+use osdpl_operator::web::{self, Health};
 use probes::Probes;
 use webhook::Webhook;
 
@@ -46,12 +48,27 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
+    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have no
+    /// digest in the lock.
+    #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
+    allow_http_charts: bool,
     /// The folder in which the operator caches charts, and helm its own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
-    /// The address on which the operator serves probes and metrics.
+    /// The operator's namespace. Operators with the same namespace take turns: the holder of the Lease `osdpl` is
+    /// active, and the others wait.
+    #[arg(long, env = "POD_NAMESPACE")]
+    namespace: String,
+    /// The address on which the operator serves probes.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// The address on which the operator serves metrics; default: the address of the probes.
+    #[arg(long, env = "OSDPL_METRICS_LISTEN")]
+    metrics_listen: Option<SocketAddr>,
+    /// The namespaces of the cloud, separated by commas: the operator has rights only there. Without this option, the
+    /// operator uses all namespaces.
+    #[arg(long, env = "OSDPL_NAMESPACES", value_name = "NAMESPACES", value_delimiter = ',')]
+    namespaces: Vec<String>,
     /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
@@ -79,79 +96,118 @@ impl Arguments {
         // Handle signals first: the kernel ignores a signal to PID 1 without a handler, so an early SIGTERM would be
         // lost.
         let mut signals = Signals::listen()?;
-        let listener = web::listen(self.listen).await?;
+        let source = self.source()?;
+        let listeners = self.listeners().await?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
-        let stop = CancellationToken::new();
-        let (client, eviction_client) = clients().await.map_err(readable).context("no cluster to connect to")?;
+        let (stop, leadership) = (CancellationToken::new(), Leadership::default());
+        let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
+        let clients = self.clients(&leadership, pod.as_deref().unwrap_or(instance.as_str())).await;
+        let Clients { reads: client, writes, evictions } =
+            clients.map_err(readable).context("no cluster to connect to")?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
-        let store = self.store(&catalog, &program)?;
+        let store = self.store(source, &catalog, &program)?;
         let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
         let runner = Runner::new(program, config, instance.clone())?;
-        let operator_pods = OperatorPods::new(instance);
-        operator_pods.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
-        let trigger = Arc::new(Notify::new());
+        let mut elector =
+            Elector::new(client.clone(), &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
+        elector.read().await.map_err(readable).context("reading the operator's Lease")?;
+        let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let secrets = stored_secrets(&client).await.context("reading the secrets to scrub")?;
+        let secrets = stored_secrets(&client, &scope).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
-        let http_config = self.probes.http_config()?;
-        let options = self.options((&catalog, &operator_pods), &http_config, scrubbing);
+        let http_config = self.probes.http_config(leadership.clone())?;
+        let options = self.options((&catalog, instance), &http_config, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
-        let metrics = Metrics::default();
-        let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
+        let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
+        let health =
+            Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
+        let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
         let charts = ChartSource::new(store, &trigger);
-        let refreshing = tokio::spawn(refresh(operator_pods, client.clone(), charts.check_trigger()));
-        let cluster = Cluster::new(client.clone()).with_eviction_client(eviction_client);
+        let checking = tokio::spawn(check_charts(charts.check_trigger()));
+        let cluster = Cluster::new(writes.clone()).with_eviction_client(evictions).with_scope(scope.clone());
         let parts = Parts {
             cluster,
             catalog: handle,
             tasks,
             runner: runner.clone(),
+            leadership: leadership.clone(),
             charts,
             scrubber,
             metrics,
             secrets,
-            pass_timeout: Duration::from_secs(self.pass_timeout),
+            pass_timeout,
         };
         let context = Arc::new(Context::new(parts, &trigger));
-        let webhook = self.webhook.serve(&context, &stop).await?;
-        let interval = Duration::from_secs(self.maintenance_poll);
         let openstack = OpenStackClient::new(http_config);
-        let maintenance =
-            tokio::spawn(osdpl_maintenance::run(client, context.clone(), openstack, interval, stop.clone()));
+        let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
+        let release = CancellationToken::new();
+        let mut election = tokio::spawn(elector.run(release.clone()));
+        let interval = Duration::from_secs(self.maintenance_poll);
+        let maintenance = osdpl_maintenance::run((writes, scope), context.clone(), openstack, interval, stop.clone());
+        let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
         let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
-        let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
-        tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
-        stop.cancel();
-        runner.shutdown().await;
-        refreshing.abort();
-        stopped?;
-        reconciling.await?;
-        maintenance.await?;
+        let shutdown = async {
+            let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
+            tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
+            stop.cancel();
+            runner.shutdown().await;
+            checking.abort();
+            stopped?;
+            reconciling.await?;
+            maintenance.await?;
+            release.cancel();
+            std::future::pending::<anyhow::Result<()>>().await
+        };
+        tokio::select! {
+            // Without the Lease, the operator ends at once, and helm with it.
+            elected = &mut election => elected??,
+            stopped = shutdown => stopped?,
+        }
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Opens the ports for probes and metrics.
+    async fn listeners(&self) -> anyhow::Result<(TcpListener, Option<TcpListener>)> {
+        let metrics = match self.metrics_listen {
+            Some(address) => Some(web::listen(address).await?),
+            None => None,
+        };
+        Ok((web::listen(self.listen).await?, metrics))
+    }
+
+    /// Returns the namespaces in which the operator has rights.
+    fn scope(&self) -> Scope {
+        let names: BTreeSet<&String> = self.namespaces.iter().filter(|name| !name.is_empty()).collect();
+        if names.is_empty() { Scope::All } else { Scope::Namespaces(names.into_iter().cloned().collect()) }
+    }
+
     /// Returns the options of the tasks that watch the cluster.
     fn options(
         &self,
-        (catalog, operator_pods): (&Catalog, &OperatorPods),
+        (catalog, instance): (&Catalog, Instance),
         http_config: &HttpConfig,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
-        let operator_pods = operator_pods.clone();
         Options {
-            scope: Scope::All,
-            liveness: Arc::new(move |instance: &str| operator_pods.liveness(instance)),
+            scope: self.scope(),
+            liveness: Arc::new(move |other: &str| instance.liveness(other)),
             unreadable_kinds: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(http_config),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
+    }
+
+    async fn clients(&self, leadership: &Leadership, name: &str) -> Result<Clients, kube::Error> {
+        let config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+        remember_server(&config, "KUBECONFIG, or the pod's own cluster");
+        Clients::new(config, leadership, name)
     }
 
     async fn program(&self) -> anyhow::Result<Program> {
@@ -164,8 +220,16 @@ impl Arguments {
         Ok(program.with_kubeconfig(kubeconfig))
     }
 
-    fn store(&self, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
+    /// Returns the source of charts.
+    fn source(&self) -> Result<charts::Source, charts::InvalidSource> {
         let source: charts::Source = self.charts.parse()?;
+        if !self.allow_http_charts {
+            source.check_encrypted()?;
+        }
+        Ok(source)
+    }
+
+    fn store(&self, source: charts::Source, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         let program = program.clone();
         let puller = helm::pull::Puller::new(move |slot| program.command(slot));
@@ -194,24 +258,20 @@ async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Futur
     }
 }
 
-/// Returns the operator's client, and a client for evictions, which does not retry the response "too many requests".
-async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
-    let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-    remember_server(&config, "KUBECONFIG, or the pod's own cluster");
-    let client = kube::Client::try_from(config.clone())?;
-    config.default_retry = false;
-    Ok((client, kube::Client::try_from(config)?))
+/// Runs `task` when this process has become the active operator, or returns at `stop`.
+async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = leadership.acquired() => task.await,
+        () = stop.cancelled() => {}
+    }
 }
 
-/// Every 30 seconds, reads the data that no watch reports: the operator's own pods, and the charts in a folder.
-async fn refresh(operator_pods: OperatorPods, client: kube::Client, charts: Arc<Notify>) {
+/// Every 30 seconds, lets passes check the charts in a folder, which no watch reports.
+async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {
         interval.tick().await;
         charts.notify_one();
-        if let Err(error) = operator_pods.refresh(&client).await {
-            tracing::warn!(%error, "the operator's own pods can't be listed");
-        }
     }
 }
 
@@ -241,6 +301,20 @@ pub(crate) struct ExecArguments {
     parent: u32,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     argv: Vec<OsString>,
+}
+
+/// The arguments of `osdpl guard-helm INSTANCE`. INSTANCE is the identity of the operator process whose helm processes
+/// the guard kills.
+#[derive(clap::Parser)]
+pub(crate) struct GuardArguments {
+    instance: String,
+}
+
+impl GuardArguments {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        helm::guard::guard_helm(&self.instance)?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 impl ExecArguments {

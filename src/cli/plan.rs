@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kube::ResourceExt;
 use tokio::sync::Notify;
 
 use super::chart_options::ChartOptions;
@@ -69,13 +68,12 @@ impl Arguments {
         let document = self.file.as_deref().map(|file| Document::read_named(file, name)).transpose();
         let document = document.inspect_err(|_| self.print_findings())?;
         let document = document.map(|document| document.with_namespace(self.target.namespace.clone()));
-        let report = match (&document, &self.file) {
-            (Some(document), Some(file)) if self.is_offline() => {
-                let catalog = self.catalog.load_for(file, self.target.namespace.as_deref());
-                let catalog = catalog.inspect_err(|_| self.print_findings())?;
-                self.new_cloud_report(self.resolve_offline(document, &catalog).await, document)?
+        let report = match &document {
+            Some(document) if self.is_offline() => {
+                let extended = self.catalog.load_for(document).inspect_err(|_| self.print_findings())?;
+                self.new_cloud_report(self.resolve_offline(document, &extended.catalog).await, document)?
             }
-            (document, _) => {
+            document => {
                 if self.cluster_info.is_set() {
                     bail!(
                         "--nodes, --storage-class, --pod-network and --service-network describe a cluster for a plan without one; leave them out, or plan with --offline"
@@ -137,7 +135,7 @@ impl Arguments {
     /// error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
+        let Ok(Some(report)) = report(file, &self.catalog) else { return };
         let findings = report.findings.into_iter().map(FindingOutput::from).collect();
         let report = PlanReport { is_offline: self.offline, refused: true, findings, ..PlanReport::default() };
         if let Ok(text) = serde_json::to_string_pretty(&report) {
@@ -170,24 +168,24 @@ impl Arguments {
     /// Computes the plan of the next pass for the resource from the current state of the cluster.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
-        let (deployment, live, catalog) = match document {
+        let (deployment, live, (extended, errors)) = match document {
             None => {
                 let live = self.target.find(&client).await?;
-                let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
-                (live.clone(), Some(live), catalog)
+                let extended = self.catalog.load_live(&client, &live).await?;
+                (live.clone(), Some(live), extended)
             }
             Some(document) => {
-                let catalog = self.catalog.load_from(&client, &document.namespace(), self.file.as_deref()).await?;
-                let file = well_formed(document, &catalog)?;
+                let extended = self.catalog.load_applied(&client, document).await?;
+                let file = well_formed(document, &extended.0.catalog)?;
                 let live = find_live(&client, &file).await?;
-                (after_apply(&file, live.as_ref()), live, catalog)
+                (after_apply(&file, live.as_ref()), live, extended)
             }
         };
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &Arc::new(Notify::new()))),
             None => None,
         };
-        let catalog = Arc::new(catalog);
+        let catalog = (Arc::new(extended.catalog), errors);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let options = DisplayOptions { values: self.values, credentials: self.credentials };
         let mut report = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);

@@ -73,11 +73,11 @@ impl Arguments {
 
 impl Diff {
     fn run(&self) -> anyhow::Result<ExitCode> {
-        let catalog = match &self.file {
-            Some(file) => self.catalog.load_for(file, None)?,
+        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let catalog = match &document {
+            Some(document) => self.catalog.load_for(document)?.catalog,
             None => self.catalog.load()?,
         };
-        let document = self.file.as_deref().map(Document::read).transpose()?;
         let spec = self.spec(document.as_ref(), &catalog)?;
         let before = resolve(&spec, &self.before.0, &catalog)?;
         let after = resolve(&spec, &self.after.0, &catalog)?;

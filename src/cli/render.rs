@@ -139,8 +139,8 @@ impl Arguments {
     fn read_file(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;
-        let catalog = self.catalog.load_for(file, namespace.as_deref())?;
         let document = Document::read(file)?.with_namespace(namespace.clone());
+        let catalog = self.catalog.load_for(&document)?.catalog;
         let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_strictly(&document, &catalog)?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();

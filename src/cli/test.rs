@@ -15,7 +15,6 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::additions::read_file;
 use super::common::CatalogOption;
 use super::document::Document;
 use super::input::{display_name, read};
@@ -23,8 +22,8 @@ use super::offline::shape_errors;
 use super::output;
 use case::Case;
 use cloud::{Cloud, LoadedCatalog, Resource};
-use osdpl_core::catalog::Addition;
-use osdpl_lint::validate::Schemas;
+use osdpl_core::catalog::{Addition, NamedAdditions};
+use osdpl_lint::validate::{Schemas, named_additions};
 use report::{CaseResult, TestReport};
 use suite::{InvalidCase, Suite};
 
@@ -93,16 +92,23 @@ impl<'a> CatalogCache<'a> {
     /// If the catalogue itself is invalid.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
         let mut catalogs = Self { option, loaded: Vec::new() };
-        catalogs.load(Vec::new())?;
+        catalogs.load(None)?;
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with these additions, and loads it unless an earlier case has used it.
-    fn load(&mut self, additions: Vec<Addition>) -> anyhow::Result<Rc<LoadedCatalog>> {
-        if let Some((_, loaded)) = self.loaded.iter().find(|(known, _)| *known == additions) {
+    /// Returns the catalogue with the additions that the resource of a file names, and loads it unless an earlier case
+    /// has used it.
+    fn load(&mut self, document: Option<&Document>) -> anyhow::Result<Rc<LoadedCatalog>> {
+        let named = document.map(|document| named_additions(&document.object(), &document.others));
+        let NamedAdditions { additions, errors, .. } = named.unwrap_or_default();
+        let known = self.loaded.iter().find(|(known, _)| *known == additions).filter(|_| errors.is_empty());
+        if let Some((_, loaded)) = known {
             return Ok(Rc::clone(loaded));
         }
-        let catalog = self.option.load_with(&additions)?;
+        let catalog = match document {
+            Some(document) => self.option.load_for(document)?.catalog,
+            None => self.option.load()?,
+        };
         let loaded = Rc::new(LoadedCatalog { schemas: Schemas::new(&catalog)?, catalog });
         self.loaded.push((additions, Rc::clone(&loaded)));
         Ok(loaded)
@@ -113,12 +119,12 @@ impl<'a> CatalogCache<'a> {
         let name = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(name) = name else {
             let spec = case.spec.clone().context("this case names no cloud: add `spec` or `file`")?;
-            return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(Vec::new())?));
+            return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(None)?));
         };
         // The path is relative to the file of cases, not to the working directory.
         let path = file.parent().unwrap_or(Path::new("")).join(name);
         let document = Document::read(&path)?;
-        let loaded = self.load(read_file(&path, None)?)?;
+        let loaded = self.load(Some(&document))?;
         if let Some(errors) = shape_errors(&document, &loaded.catalog, &loaded.schemas) {
             bail!("{errors}");
         }

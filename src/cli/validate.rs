@@ -9,14 +9,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::additions::{OnInvalid, parse_files};
 use super::cluster_info_options::ClusterInfoOptions;
 use super::common::CatalogOption;
-use super::offline::now;
 use super::{UNREADABLE, output};
 use files::Inputs;
-use osdpl_core::catalog::ExtendedCatalog;
-use osdpl_lint::validate::{Report, Schemas, report};
+use osdpl_lint::validate::Report;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -72,13 +69,7 @@ impl Arguments {
     }
 
     fn validate(&self, inputs: &Inputs) -> anyhow::Result<Report> {
-        let files = inputs.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        let additions = parse_files(files, None, OnInvalid::Warn)?;
-        let ExtendedCatalog { catalog, rejected, .. } = self.catalog.extended_silently(&additions)?;
-        let schemas = Schemas::new(&catalog)?;
-        let mut report =
-            report(&inputs.documents, &catalog, &schemas, &self.cluster_info.to_cluster_info(), Some(now()));
-        report.add_refused(&inputs.documents, &rejected);
+        let mut report = self.catalog.validate(&inputs.documents, &self.cluster_info.to_cluster_info())?;
         inputs.arguments().for_each(|argument| report.check_argument(&argument));
         Ok(report)
     }

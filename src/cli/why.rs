@@ -11,6 +11,7 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 
+use super::additions::warn_about;
 use super::common::{CatalogOption, Target};
 use super::connect::readable;
 use super::output::{self, Format};
@@ -38,10 +39,11 @@ impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
-        let namespace = deployment.namespace().unwrap_or_default();
-        let catalog = self.catalog.load_from(&client, &namespace, None).await?;
-        let catalog = std::sync::Arc::new(catalog);
+        let (extended, errors) = self.catalog.load_live(&client, &deployment).await?;
+        warn_about(&errors);
+        let catalog = (std::sync::Arc::new(extended.catalog), errors);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
+        let (catalog, _) = catalog;
         for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");
         }

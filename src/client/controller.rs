@@ -7,6 +7,8 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
+use crate::stored::Stored;
+
 /// The result of a pass, or the reason why kube could not start a pass.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
@@ -16,8 +18,6 @@ enum Refusal {
     /// The CRD of the resources does not exist.
     Undefined,
     Forbidden,
-    /// A stored resource does not match the CRD of this version of osdpl.
-    Unreadable,
     Other,
 }
 
@@ -27,7 +27,6 @@ impl Refusal {
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)
             | watcher::Error::WatchFailed(error) => match error {
-                kube::Error::SerdeError(_) => return Self::Unreadable,
                 kube::Error::Api(status) => status.code,
                 _ => return Self::Other,
             },
@@ -46,10 +45,6 @@ impl Refusal {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
             Self::Forbidden => "grant the operator's service account the permissions of its ClusterRole",
-            Self::Unreadable => {
-                "a stored resource does not match the CRD of this version: apply the CRD (osdpl crd) and correct the \
-                 field that the error names, or return to the previous version of osdpl"
-            }
             Self::Other => "check the health of the API server",
         }
     }
@@ -58,15 +53,15 @@ impl Refusal {
 /// Runs `passes` until `stop`, and logs each failure with the message `failed`. The function returns when the last pass
 /// has ended.
 ///
-/// Calls `on_listed` when the resources have been listed for the first time, and when a stored resource can't be read.
-/// The caller then makes the operator's pod ready. An unreadable resource must not prevent this: only a ready pod gets
-/// the webhook's requests, and the user can correct the resource only if the webhook responds.
+/// Calls `on_listed` when the resources have been listed for the first time, even if some can't be read ([`Stored`]). The
+/// caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the user can correct a
+/// resource only if the webhook responds.
 ///
 /// kube does not react to `stop` before the first list. This function returns at `stop` even then.
 pub async fn run_controller<K, E>(
-    passes: impl Stream<Item = Outcome<K, E>>,
+    passes: impl Stream<Item = Outcome<Stored<K>, E>>,
     failed: &str,
-    store: &Store<K>,
+    store: &Store<Stored<K>>,
     on_listed: impl Fn(),
     stop: &CancellationToken,
 ) where
@@ -77,11 +72,8 @@ pub async fn run_controller<K, E>(
         match outcome {
             Ok(_) | Err(Error::ObjectNotFound(_)) => {}
             Err(Error::QueueError(error)) => {
-                let (kind, refusal) = (K::kind(&()), Refusal::of(&error));
-                tracing::warn!(%error, %kind, "resources can't be watched; retrying; {}", refusal.remedy());
-                if refusal == Refusal::Unreadable {
-                    on_listed();
-                }
+                let (kind, remedy) = (K::kind(&()), Refusal::of(&error).remedy());
+                tracing::warn!(%error, %kind, "resources can't be watched; retrying; {remedy}");
             }
             Err(error) => tracing::warn!(%error, "{failed}"),
         }
@@ -139,7 +131,7 @@ mod tests {
             response
         };
         let client = Client::new(Router::new().fallback(respond), "cloud");
-        let controller = Controller::new(Api::<OpenStackDeployment>::all(client), watcher::Config::default());
+        let controller = Controller::new(Api::<Stored<OpenStackDeployment>>::all(client), watcher::Config::default());
         let store = controller.store();
         let passes = controller.graceful_shutdown_on(stop.clone().cancelled_owned()).run(
             async |_, _| Ok::<_, Infallible>(Action::await_change()),
@@ -193,8 +185,6 @@ mod tests {
         let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
         assert!(remedy(refused(404)).contains("osdpl crd"));
         assert!(remedy(refused(403)).contains("ClusterRole"));
-        let unreadable = serde_json::from_str::<u8>("x").unwrap_err();
-        assert!(remedy(kube::Error::SerdeError(unreadable)).contains("correct the field that the error names"));
         assert!(remedy(refused(500)).contains("API server"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each request uses its own connection.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, RootCertStore};
 
+use crate::resolve::resolve;
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body, far above the real sizes.
@@ -39,6 +41,31 @@ pub struct HttpConfig {
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
+    /// Whether the client may send requests.
+    pub permit: Permit,
+}
+
+/// Tells a client before each request whether it may send the request; by default it may.
+#[derive(Clone)]
+pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Permit {
+    /// Creates a permit that holds while `is_permitted` returns `true`.
+    pub fn new(is_permitted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_permitted))
+    }
+}
+
+impl Default for Permit {
+    fn default() -> Self {
+        Self::new(|| true)
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Permit").field(&(self.0)()).finish()
+    }
 }
 
 /// Request headers by name. The values may be secret.
@@ -75,14 +102,19 @@ impl Http {
         self.send(url, Method::POST, &[], body).await
     }
 
-    /// Sends a request; `None` if the connection failed.
+    /// Sends a request; `None` if the connection failed, or the client may not send requests.
     pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
-        let HttpConfig { address, timeout, ca: _ } = &self.config;
-        let stream = match address {
-            Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
-            None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
+        let HttpConfig { address, timeout, ca: _, permit } = &self.config;
+        let connect = async {
+            match address {
+                Some(address) => TcpStream::connect(address.as_str()).await,
+                None => TcpStream::connect(resolve(&url.host, url.port).await?.as_slice()).await,
+            }
         };
-        let stream = stream.ok()?.ok()?;
+        let stream = tokio::time::timeout(*timeout, connect).await.ok()?.ok()?;
+        if !(permit.0)() {
+            return None;
+        }
         let response = async {
             let request = request(url, method, headers, body)?;
             if url.tls {

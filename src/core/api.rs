@@ -25,12 +25,12 @@ pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeSelector, NodeV
 pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
 pub use schema::{SchemaError, crd, crd_yaml, maintenance_crd, maintenance_crd_yaml};
 pub use spec::{
-    Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,
-    SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    AdditionReference, Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
+    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
-    ComponentHealth, ComponentStatus, HelmReleaseStatus, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
-    RoleStatus, TestStatus, condition, reason,
+    ComponentHealth, ComponentStatus, HelmReleaseStatus, LabelRemovalStatus, ObjectDrift, OpenStackDeploymentStatus,
+    Phase, ReleaseStatus, RoleStatus, TestStatus, condition, reason,
 };
 
 use kube::ResourceExt;
@@ -56,6 +56,9 @@ pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation with which a person requests that the operator uninstalls releases without running their hooks,
 /// because a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
+/// The annotation with which a person allows that the deletion of a cloud destroys its instances. Its value is the name
+/// of the `OpenStackDeployment`.
+pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled or detached.
 pub const FINALIZER: &str = "osdpl.dev/releases";
 /// The annotation on a node that lists the labels which the operator has set for the node's roles, such as

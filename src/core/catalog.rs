@@ -13,6 +13,7 @@ mod find;
 mod fragment;
 mod keys;
 mod load;
+mod named;
 pub mod schema;
 mod secrets;
 mod text;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use added::{Addition, ExtendedCatalog, LABEL, RejectedAddition, extend_catalog};
+pub use added::{Addition, ExtendedCatalog, RejectedAddition, extend_catalog, has_catalog_keys};
 pub use check::credentials_in;
 pub(crate) use check::releases_of_facts;
 pub use checks::{ConnectionPool, CrossChecks, EqualSetting, Rule, SeparateServers, SettingPath, SharedClaim};
@@ -33,6 +34,7 @@ pub use error::{Error, Errors, did_you_mean, nearest_name};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment, ReleaseIndex, ValuesForEvery};
 pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
+pub use named::{ConfigMapData, NamedAdditions};
 pub(crate) use secrets::MARK as SECRET_MARK;
 pub use secrets::SecretField;
 pub use text::{Files, LazyTree, Text};
@@ -94,6 +96,8 @@ pub struct Catalog {
     /// The files that users added (see [`extend_catalog`]): maps the path of each file to its source, such as
     /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
+    /// The digest of the content of each addition, by the name of its `ConfigMap`.
+    pub additions: BTreeMap<String, String>,
 }
 
 /// An OpenStack or infrastructure service, and the releases that it consists of.

@@ -56,6 +56,7 @@ use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::{DeclaredCeph, ObjectStore};
 pub use crate::finding::Finding;
 use crate::observed::{ClusterInfo, ReleaseKey};
+use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
@@ -155,6 +156,14 @@ pub struct Facts {
     pub helm_major: u64,
 }
 
+impl Facts {
+    /// Returns these facts without the facts that Jobs have stored; `None` if Jobs have stored no facts.
+    fn without_job_facts(&self) -> Option<Self> {
+        let are_stored = self.job_facts.values().flatten().any(|facts| !facts.is_empty());
+        are_stored.then(|| Self { job_facts: BTreeMap::new(), ..self.clone() })
+    }
+}
+
 /// Why osdpl has no contents of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
@@ -227,6 +236,9 @@ pub struct DesiredRelease {
     pub marked: Vec<Path>,
     /// The digest of everything that osdpl passes to helm: chart, values, name and flags; 63 hexadecimal digits.
     pub inputs: String,
+    /// The digest that the inputs would have without the facts that Jobs of releases have stored; `None` if Jobs have
+    /// stored no facts.
+    pub inputs_without_facts: Option<String>,
     /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
     pub catalog: String,
     /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
@@ -259,6 +271,8 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
+    /// The requested chart and its content, for [`crate::release::CHART_LABEL`]; `None` if the chart is not available.
+    pub chart_identity: Option<ChartIdentity>,
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
     pub fingerprint: Option<String>,
@@ -273,7 +287,21 @@ pub struct DesiredRelease {
     pub blocked: Option<Blocked>,
 }
 
+impl Desired {
+    /// Whether the chart of a release is still being fetched, so that the inputs of the release are not known yet.
+    pub fn is_fetching(&self) -> bool {
+        let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
+        blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
+    }
+}
+
 impl DesiredRelease {
+    /// Returns the digest of the inputs that a person approves. It does not change while osdpl takes the steps of an
+    /// approved target: the facts that Jobs store meanwhile do not count.
+    pub fn approved_inputs(&self) -> &str {
+        self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
+    }
+
     /// Whether the spec requests a name or namespace that osdpl refuses, so that osdpl leaves the installed release as
     /// it is.
     pub fn is_refused(&self) -> bool {

@@ -3,10 +3,12 @@
 //!
 //! Pure module (no I/O). The operator owns a label of a node only if it set the label. If another writer set a label to
 //! another value, the operator keeps that value and warns about the label. When a role leaves the spec, the operator
-//! removes only its own labels. An annotation on the node lists the operator's labels. The operator applies its labels
-//! with a separate field manager, so the API server records who owns each label.
+//! removes only its own labels, after approval. A role that no node has, because its selector matches nothing, removes
+//! no label. An annotation on the node lists the operator's labels. The operator applies its labels with a separate
+//! field manager, so the API server records who owns each label.
 
 mod overrides;
+mod removal;
 mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +17,8 @@ use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
 use crate::desired::Finding;
 use crate::observed::{Labels, Node, NodeCount};
+
+pub use removal::{LabelBatch, LabelLosses, LabelRemoval, after_batch, losses, next_batch, removal_target, unfinished};
 
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
@@ -50,6 +54,21 @@ impl LabelChange {
     pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
+
+    /// Returns the part of the change that removes no label; `None` if the change adds no label.
+    ///
+    /// If the change replaces the value of a label, the label keeps its value.
+    pub fn without_losses(&self) -> Option<Self> {
+        let kept: Labels = self.losses.iter().filter_map(|label| label.split_once('=')).map(owned).collect();
+        let is_kept = |label: &String| label.split_once('=').is_some_and(|(key, _)| kept.contains_key(key));
+        let gains: Vec<String> = self.gains.iter().filter(|label| !is_kept(label)).cloned().collect();
+        let labels = self.labels.clone().into_iter().chain(kept.clone()).collect();
+        (!gains.is_empty()).then(|| Self { uid: self.uid.clone(), labels, gains, losses: Vec::new() })
+    }
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
 }
 
 /// Computes the label changes of all nodes, the status of each role, and the findings about roles and per-node values.

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
+use crate::nodes::LabelLosses;
 
 mod cause;
 mod cluster_info;
@@ -21,8 +22,8 @@ mod rollout;
 mod storage;
 
 pub use crate::drift::ObservedDrift;
+use crate::release::{ChartIdentity, Status, Verb};
 pub use crate::release::{PastRevision, ReleaseKey};
-use crate::release::{Status, Verb};
 pub use cause::Cause;
 pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
@@ -41,6 +42,8 @@ pub struct Observed {
     /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
     /// after approval, because anyone who may write Secrets in a namespace can forge the records of the releases there.
     pub owned: BTreeSet<ReleaseKey>,
+    /// The labels that osdpl removes from nodes, or that it has removed in an approved removal that is not finished.
+    pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
     /// The Jobs that belong to helm releases, including helm's hooks.
@@ -65,6 +68,8 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
+    /// How long this process has seen no change of each pending record, by its monotonic clock.
+    pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
     /// else made. This includes revisions that osdpl adopted although they differ.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
@@ -84,6 +89,8 @@ pub struct ObservedRelease {
     pub revision: i64,
     /// When helm created the record of the newest revision.
     pub created_at: Option<Timestamp>,
+    /// The uid of the Secret with the record of the newest revision.
+    pub uid: Option<String>,
     /// Whether a record of the release shows that helm once deployed a revision successfully.
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
@@ -100,6 +107,8 @@ pub struct ObservedRelease {
     /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from the newest record's
     /// label.
     pub split: Option<String>,
+    /// The chart of the newest revision, from its record's label; `None` without the label.
+    pub chart: Option<ChartIdentity>,
     /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
     /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
@@ -162,26 +171,25 @@ impl ObservedRelease {
 /// The helm run that made a record, according to the record's label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The identity of the operator process that ran helm.
-    pub instance: String,
+    /// The value of the label, which identifies the helm run.
+    pub label: String,
     /// The revision that the label names. If the record has another revision, someone else made the record: helm copied
     /// the label during that upgrade or rollback.
     pub revision: i64,
-    /// Whether the operator process that ran helm is still running.
+    /// Whether the operator process that ran helm may still run helm.
     pub owner: Liveness,
 }
 
-/// Whether the operator process that ran helm for a record is still running.
+/// Whether the operator process that ran helm for a record may still run helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// This operator process itself ran helm.
     Us,
-    /// The operator process that ran helm has ended, and therefore also its helm process.
+    /// The operator process that ran helm is not the active operator any more, and its helm process has ended.
     Dead,
-    /// Another operator process ran helm, and it is still running.
+    /// Another operator process ran helm, and its helm process may still run.
     Alive,
-    /// osdpl can't determine whether the operator process still runs, for example because that process was started on
-    /// another machine.
+    /// osdpl can't determine whether the helm process still runs, because the user of `osdpl plan` may not read Leases.
     Unknown,
 }
 

@@ -19,10 +19,24 @@ mod hosts;
 pub mod neutron;
 pub mod nova;
 
-pub use access::{Access, access, has_nova, token_expiry};
+pub use access::{Access, access, has_nova, is_compute, recorded_access, token_expiry};
 pub use call::{Api, Call, HttpMethod};
 pub use error::{Error, error_message};
 pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
+
+/// The response of Nova about instances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceObservation {
+    /// The URLs and credentials with which Nova was asked.
+    pub access: Access,
+    /// The name of an instance, `None` if Nova has none, or why Nova can't be asked.
+    pub found: Result<Option<String>, String>,
+}
+
+/// Describes that Nova has instances, with the name of one of them.
+pub fn describe_instance(name: &str) -> String {
+    format!("Nova has instances, such as {name}")
+}
 
 #[cfg(test)]
 mod tests;

@@ -32,10 +32,12 @@ use osdpl_values::digest;
 /// The rules for this pass, from the spec and the annotations of the resource, such as an approved target hash.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Whether changes that the spec did not request wait for a person's approval.
+    /// Which changes wait for a person's approval.
     pub approval: Approval,
     /// The target hash that a person approved.
     pub approved: Option<String>,
+    /// The target hash in the status that a person approved earlier; it counts only with [`Approval::Always`].
+    pub approved_target: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested: osdpl overwrites revisions and changes of objects that
@@ -49,9 +51,23 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. Then uninstalls need no approval.
     pub deleting: bool,
+    /// The additions to the catalogue whose content has changed since the spec or a person approved it, by name. osdpl
+    /// applies no inputs until a person approves the new content.
+    pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
+    /// Whether a change that needs approval may start if the plan has this target hash: a person approved the hash, or
+    /// the spec requires no approval.
+    pub fn approves(&self, hash: &str) -> bool {
+        self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
+    }
+
+    /// Whether a person approved the hash, and osdpl has removed the annotation since.
+    fn is_approved_earlier(&self, hash: &str) -> bool {
+        self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
+    }
+
     /// Whether the set of names from an annotation selects the release: it contains the release's name or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
@@ -67,6 +83,8 @@ pub struct Plan {
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
     /// until all releases have these inputs.
     pub hash: String,
+    /// Whether a person approved this target, in this pass or earlier.
+    pub approved: bool,
     /// When the operator must start the next pass, if a release waits for a certain time.
     pub requeue_at: Option<Timestamp>,
 }
@@ -94,8 +112,8 @@ impl Plan {
 
 /// Decides the next step of every release that is desired, or that osdpl manages although it is no longer desired.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
-    let mut plan = Plan { hash: hash(desired, observed), ..Plan::default() };
-    let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
+    let hash = hash(desired, observed, catalog);
+    let context = Context { desired, observed, catalog, policy, now, hash: &hash };
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
@@ -113,21 +131,26 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let cleanup = context.cleanup(&state, &step);
         decisions.insert(label, Decision { key: key.clone(), step, cleanup, drift_action: None });
     }
-    plan.requeue_at = decisions.values().filter_map(Decision::requeue_at).min();
-    plan.decisions = decisions;
-    plan
+    let requeue_at = decisions.values().filter_map(Decision::requeue_at).min();
+    let approved = context.is_approved() || policy.is_approved_earlier(&hash);
+    Plan { decisions, hash, approved, requeue_at }
 }
 
-/// Returns the target hash: a digest of the desired inputs of all releases, and of the releases to remove.
+/// Returns the target hash: a digest of the desired inputs of all releases, of the releases to remove, of the labels to
+/// remove from nodes, and of the additions to the catalogue. The inputs include the charts' content.
 ///
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
-/// uninstalled.
-fn hash(desired: &Desired, observed: &Observed) -> String {
+/// uninstalled, and the status keeps the removed labels until the last node has lost them.
+fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
-    let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs));
-    let parts: Vec<String> = inputs.chain(removed.iter().map(|key| format!("{key} removed"))).collect();
+    let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
+    let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
+    // Additions decide about more than inputs, such as the order of releases and Jobs to delete.
+    let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
+    let removed = removed.iter().map(|key| format!("{key} removed"));
+    let parts: Vec<String> = inputs.chain(removed).chain(losses).chain(additions).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash
@@ -169,10 +192,15 @@ impl Context<'_> {
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }
 
-    /// Whether a change that needs approval may start: a person approved the target hash, or the spec requires no
-    /// approval.
+    /// Whether a change that the spec did not request may start: a person approved the target hash, or the spec
+    /// requires no approval.
     fn approved(&self) -> bool {
-        self.policy.approval == Approval::Automatic || self.is_approved()
+        self.policy.approves(self.hash)
+    }
+
+    /// Whether a change that the spec requested may start.
+    fn approved_by_spec(&self) -> bool {
+        self.policy.approval != Approval::Always || self.approved()
     }
 
     /// Whether a person approved the target hash of this plan.

@@ -12,12 +12,14 @@
 //! status    the nine states of helm                 rewrite   unlock a record whose helm run is dead
 //! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead helm run
 //! source    the values and chart of a revision      verb      the verbs of helm
+//! chart_identity   the requested and the installed chart of a revision
 //! ```
 //!
 //! Pure module (no I/O, no clock). The format of records is that of helm v3.22.0 and v4.3.1 (`pkg/storage/driver`,
 //! `pkg/release/v1`).
 
 mod attempt;
+mod chart_identity;
 mod cleanup;
 mod decode;
 mod fields;
@@ -31,9 +33,10 @@ mod status;
 mod verb;
 
 pub use attempt::{Attempt, BadAttempt};
+pub use chart_identity::ChartIdentity;
 pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
 pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
-pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects};
+pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects, decode_values};
 pub use fields::Field;
 pub use manifest::{Object, parse_objects};
 pub(crate) use meta::RELEASE_NAME_ANNOTATION;
@@ -84,6 +87,9 @@ pub(crate) const NO_INSTANCES: &str = "none";
 /// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one; this is the split.
 /// Only records of releases with such `DaemonSets` have the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
+
+/// Label on a record: the [`ChartIdentity`] of the revision. Records of older osdpl versions lack the label.
+pub const CHART_LABEL: &str = "osdpl.dev/chart";
 
 /// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl assumes this value for old records without
 /// the label.

@@ -1,12 +1,13 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
 //! The scrubber finds secrets in two ways. It finds known secrets by their *value*, in each encoding in which scripts
-//! and API errors print them. It finds passwords that osdpl does not know by the *shape* of the text around them:
-//! `scheme://user:password@host`.
+//! and API errors print them, also line by line. It finds secrets that osdpl does not know by their *shape* or that of
+//! the text around them, such as `scheme://user:password@host` or `password=…`.
 
 mod assigned;
 mod detect;
 mod extra_objects;
+mod shapes;
 
 pub use detect::{collect_secret_scalars, is_secret_value};
 pub(crate) use detect::{is_secret_in_clear, is_secret_key};
@@ -17,6 +18,8 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+
+use shapes::ends_a_url;
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -31,17 +34,24 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// Removes known secrets, and passwords in URLs, from texts.
+/// The minimum length in bytes of a line of a secret to find on its own, and of a secret to search for across lines.
+/// Shorter words also occur in ordinary texts.
+const SHORTEST_LINE: usize = 20;
+
+/// Removes known secrets, and texts that have the shape of a secret, from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
+    /// The long texts among them, without line breaks. Programs print base64 in lines of 64 or 76 characters, and indent
+    /// the lines of a key.
+    joined: Vec<String>,
 }
 
 /// Shows only the number of search texts, not the secrets or their lengths.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish()
+        formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish_non_exhaustive()
     }
 }
 
@@ -58,17 +68,48 @@ impl Scrubber {
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
-        Self { forms }
+        let long = forms.iter().map(|form| join_lines(form).0).filter(|form| form.len() >= SHORTEST_LINE);
+        Self { joined: long.collect::<BTreeSet<_>>().into_iter().collect(), forms }
     }
 
-    /// Returns the text with [`REDACTED`] in place of all known secrets and of passwords in URLs.
+    /// Returns the text with [`REDACTED`] in place of all known secrets and of texts that have the shape of a secret.
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {
             found.extend(text.match_indices(form.as_str()).map(|(start, matched)| (start, start + matched.len())));
         }
-        found.extend(credentials_in_urls(text));
+        found.extend(self.across_lines(text));
+        found.extend(self.parts(text));
+        found.extend(shapes::find(text));
         replace(text, found)
+    }
+
+    /// Finds known secrets that the text prints in several lines.
+    fn across_lines(&self, text: &str) -> Vec<(usize, usize)> {
+        if !text.contains('\n') {
+            return Vec::new();
+        }
+        let (joined, removed) = join_lines(text);
+        // Returns the offset in `text` of a byte of `joined`.
+        let offset = |at: usize| {
+            let before = removed.partition_point(|(start, _)| *start <= at);
+            at + before.checked_sub(1).map_or(0, |last| removed[last].1)
+        };
+        let mut found = Vec::new();
+        for form in &self.joined {
+            let matches = joined.match_indices(form.as_str());
+            found.extend(matches.map(|(start, form)| (offset(start), offset(start + form.len() - 1) + 1)));
+        }
+        found
+    }
+
+    /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
+    fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
+        // The longest forms are first.
+        let is_known = move |line: &str| {
+            self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
+        };
+        key_lines(text).filter(move |(_, line)| is_known(line)).map(|(start, line)| (start, start + line.len()))
     }
 
     /// Scrubs a text whose end was cut off. If the cut went through a secret, the function also removes the part of the
@@ -93,6 +134,32 @@ impl Scrubber {
         let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
     }
+}
+
+/// Removes the line breaks of a text and the blanks around them. Returns the offset in the result of each removal, with
+/// the number of bytes that are removed up to there.
+fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
+    let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
+    let mut total = 0;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim();
+        total += line.len() - line.trim_start().len();
+        removed.push((joined.len(), total));
+        joined.push_str(trimmed);
+        total += line.trim_start().len() - trimmed.len();
+    }
+    (joined, removed)
+}
+
+/// Returns the words of a text that may be a line of a key or of base64, each with its offset.
+fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let ends = |letter: char| !letter.is_ascii_alphanumeric() && !"+/=_-".contains(letter);
+    let has = |word: &str, is: fn(char) -> bool| word.contains(is);
+    let is_key = move |word: &str| {
+        has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
+    };
+    let words = text.split(ends).filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
+    words.map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
 }
 
 /// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.
@@ -159,35 +226,6 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
 fn escaped(secret: &str) -> String {
     let quoted = serde_json::Value::from(secret).to_string();
     quoted.trim_matches('"').to_owned()
-}
-
-fn ends_a_url(letter: char) -> bool {
-    letter.is_whitespace() || "\"'`<>".contains(letter)
-}
-
-/// Finds the passwords in `scheme://user:password@host`, also in URLs that list several hosts, such as URLs of message
-/// queues.
-fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for (scheme_end, separator) in text.match_indices("://") {
-        let start = scheme_end + separator.len();
-        let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
-        let mut host = start;
-        let mut last: Option<(usize, usize)> = None;
-        let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
-        for host_end in commas.chain([end]) {
-            // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
-            // a piece without `@` belongs to the next piece.
-            let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
-                continue;
-            };
-            let colon = text[host..at].find(':').map(|offset| host + offset + 1);
-            let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
-            found.extend(password);
-            (last, host) = (password, host_end + 1);
-        }
-    }
-    found
 }
 
 /// Replaces these byte ranges of a text by [`REDACTED`].

@@ -12,6 +12,7 @@ mod crons;
 mod drift;
 mod events;
 mod failing;
+mod labels;
 mod rollouts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,10 @@ pub use events::{
 pub use failing::failing_status;
 pub use rollouts::line as rollout_line;
 
-use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
+use crate::api::{Approval, OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::ceph::DeclaredCeph;
 use crate::desired::{Desired, Finding};
+use crate::nodes::LabelRemoval;
 use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
@@ -59,16 +61,33 @@ pub struct Report<'a> {
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
+    /// The removal of labels from nodes; `None` if the pass did not decide it, so that the status keeps it.
+    pub label_removal: Option<&'a LabelRemoval>,
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The older OpenStackDeployment of the cluster, if there is one. osdpl manages only the oldest one.
-    pub older_resource: Option<String>,
+    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not decide it, so
+    /// that the status keeps them.
+    pub additions: Option<&'a BTreeMap<String, String>>,
+    /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them, so
+    /// that the status keeps the previous digests.
+    pub charts: Option<&'a BTreeMap<String, String>>,
+    /// Why osdpl ignores the resource; `None` if it does not.
+    pub ignored: Option<Ignored>,
     /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
     /// resource is not being deleted.
     pub deleting: Option<String>,
+}
+
+/// Why osdpl ignores an `OpenStackDeployment`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one. Contains its namespace and name.
+    Older(String),
+    /// The operator has no rights in the namespace of the resource. Contains the message for the status.
+    Outside(String),
 }
 
 /// Empty maps, to which [`Report::new`] sets the fields that its caller does not give.
@@ -98,9 +117,12 @@ impl<'a> Report<'a> {
             problems: &[],
             ceph: None,
             roles: &ROLES,
+            label_removal: None,
             rollouts: &ROLLOUTS,
             owned: None,
-            older_resource: None,
+            additions: None,
+            charts: None,
+            ignored: None,
             deleting: None,
         }
     }
@@ -121,7 +143,8 @@ pub fn report(
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting_approval().next().is_some()
-        || rollout::awaiting_approval(report.rollouts).next().is_some();
+        || rollout::awaiting_approval(report.rollouts).next().is_some()
+        || report.label_removal.is_some_and(|removal| !removal.awaiting.is_empty());
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(assessment.phase),
@@ -130,15 +153,27 @@ pub fn report(
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
-        approval: waiting.then(|| report.plan.hash.clone()),
+        // While a chart is fetched, the target hash is not final.
+        approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
+        approved_target: match report.spec.approval {
+            Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),
+            Some(Approval::Always) => before.approved_target.clone(),
+            _ => None,
+        },
         conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         owned_releases: match report.owned {
             Some(owned) => owned.iter().map(ToString::to_string).collect(),
             None => before.owned_releases.clone(),
         },
+        catalog: report.additions.unwrap_or(&before.catalog).clone(),
+        charts: report.charts.unwrap_or(&before.charts).clone(),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
+        label_removal: match report.label_removal {
+            Some(removal) => removal.status.clone(),
+            None => before.label_removal.clone(),
+        },
         tests: crons::tests(&before.tests, report),
         children,
         health,

@@ -35,6 +35,7 @@ pub fn release(name: &str) -> DesiredRelease {
         secret: Vec::new(),
         marked: Vec::new(),
         inputs: "new".into(),
+        inputs_without_facts: None,
         catalog: "catalogue".into(),
         images: "images".into(),
         instances: None,
@@ -49,6 +50,7 @@ pub fn release(name: &str) -> DesiredRelease {
         server_side: true,
         version: None,
         chart_digest: None,
+        chart_identity: None,
         fingerprint: None,
         paused: false,
         managed: true,
@@ -82,7 +84,7 @@ pub fn observed_release(status: Status) -> ObservedRelease {
         catalog: Some("catalogue".into()),
         images: Some("images".into()),
         own_inputs: Some("new".into()),
-        attempt: Some(Attempt { instance: "me".into(), revision: 3, owner: Liveness::Us }),
+        attempt: Some(Attempt { label: "me".into(), revision: 3, owner: Liveness::Us }),
         body: Some(RecordBody::default()),
         ..ObservedRelease::default()
     }

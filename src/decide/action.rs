@@ -153,6 +153,8 @@ pub enum Action {
         kind: Kind,
         /// The namespace and name of the object.
         key: ReleaseKey,
+        /// The uid of the object. If another object has this name by now, osdpl does not delete it.
+        uid: Option<String>,
     },
     /// Remove osdpl's Keystone settings from a `CephObjectStore`.
     ReleaseStore {
@@ -312,7 +314,7 @@ impl Action {
             Self::ApplyCrd { definition, .. } => of(CRD, "", &definition.name_any()),
             Self::Evict(pod) => of("Pod", &pod.namespace, &pod.name),
             Self::RunCron { cron, job, .. } => of("Job", &cron.namespace, job),
-            Self::Delete { kind, key } => of(kind.name(), &key.namespace, &key.name),
+            Self::Delete { kind, key, .. } => of(kind.name(), &key.namespace, &key.name),
             Self::AddFinalizer
             | Self::RemoveFinalizer
             | Self::Annotate(_)
@@ -372,7 +374,7 @@ impl fmt::Display for Action {
                 });
                 write!(formatter, "annotate the resource: {}", changes.collect::<Vec<_>>().join(" "))
             }
-            Self::Delete { kind, key } => write!(formatter, "delete {} {key}", kind.name()),
+            Self::Delete { kind, key, .. } => write!(formatter, "delete {} {key}", kind.name()),
         }
     }
 }

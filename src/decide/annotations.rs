@@ -8,10 +8,12 @@ use kube::ResourceExt as _;
 use super::action::{Action, Planned};
 use super::draft::Draft;
 use super::kept::Kept;
+use super::nodes;
 use super::resource::annotated_names;
-use osdpl_core::api::{ADOPT, APPROVE, REPAIR, SKIP_HOOKS, reason};
+use osdpl_core::api::{ADOPT, APPROVE, Approval, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::{Desired, Finding};
+use osdpl_core::nodes::LabelRemoval;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
@@ -37,16 +39,22 @@ pub(crate) fn consume(
     observed: &Observed,
     plan: &Plan,
     policy: &Policy,
-    rollouts: &NextRollouts,
+    (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout must outlive the annotation, so the status must contain the approval before the
-    // annotation is removed.
-    let stored = deployment.status.as_ref().map(|status| &status.rollouts);
+    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation, so the status must
+    // contain them before the annotation is removed.
     let is_stored = !rollouts.is_incomplete
-        && stored.is_some_and(|stored| rollout::are_approvals_stored(&rollouts.rollouts, stored));
+        && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
+        && deployment.status.as_ref().is_some_and(|stored| {
+            rollout::are_approvals_stored(&rollouts.rollouts, &stored.rollouts)
+                && nodes::is_stored(removal, stored.label_removal.as_ref())
+        });
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    if policy.approved.is_some() && is_stored && plan.is_idle() {
+    // With `approval: Always`, the approval must outlive the annotation, too.
+    let must_store = policy.approval == Approval::Always && policy.approved.as_ref() == Some(&plan.hash);
+    let is_target_stored = !must_store || policy.approved_target.as_ref() == Some(&plan.hash);
+    if policy.approved.is_some() && is_stored && is_target_stored && plan.is_idle() {
         consumed.insert(APPROVE, None);
     }
     let adoptions = remaining_adoptions(desired, observed, policy);

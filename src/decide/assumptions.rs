@@ -56,6 +56,7 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
             release.inputs.clone_from(inputs);
             recorded.remove(name);
         }
+        release.chart_identity.clone_from(&existing.chart);
         if let Some(catalog) = &existing.catalog {
             release.catalog.clone_from(catalog);
         }

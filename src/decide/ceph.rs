@@ -4,7 +4,7 @@
 
 mod mounted;
 mod object_store;
-mod rook;
+pub(crate) mod rook;
 
 use std::collections::{BTreeMap, BTreeSet};
 

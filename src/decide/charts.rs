@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::draft::Draft;
-use super::requests::ChartRequest;
+use super::requests::{ChartRequest, DigestSource, ExpectedDigest};
 use super::snapshot::{ChartState, Charts};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
@@ -26,29 +26,69 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
+/// The maximum number of charts whose digests the status has. A cloud has at most about 60 charts.
+const MAX_RECORDS: usize = 256;
+
 /// The releases whose charts are placeholders, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
-/// Returns the chart to request for a release, and the digest that an addition to the catalogue pins for this chart, if
-/// any.
+/// Returns the chart to request for a release; `None` if the catalogue does not have the release.
 ///
-/// Returns `None` if the catalogue does not have the release.
-pub fn chart_request<'a>(
+/// `recorded` are the digests of charts in the status, by `chart@version`.
+pub fn chart_request(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
-    catalog: &'a Catalog,
+    catalog: &Catalog,
     name: &str,
-) -> Option<(ChartRequest, Option<&'a String>)> {
+    recorded: &BTreeMap<String, String>,
+) -> Option<ChartRequest> {
     let (service, release) = catalog.release(name)?;
-    let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
+    let own = spec.services.get(service).and_then(|service| service.releases.get(name));
+    let requested = own.and_then(|own| own.version.clone());
     let pin = charts.pin(catalog, &release.chart);
-    let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
-    let request = ChartRequest {
+    let added = pin.filter(|_| requested.is_none());
+    let mut request = ChartRequest {
         name: release.chart.clone(),
-        version: version.or_else(|| pin.map(|pin| pin.version.clone())),
+        version: requested.clone().or_else(|| pin.map(|pin| pin.version.clone())),
         repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
+        digest: None,
     };
-    Some((request, digest))
+    let version = requested.or_else(|| catalog.lock.get(&release.chart).map(|pin| pin.version.clone()));
+    let first_pull = version.filter(|_| !charts.is_in_folder(&request));
+    let first_pull = first_pull.and_then(|version| recorded.get(&record_key(&request.name, &version)));
+    let expected = |source| move |digest: &String| ExpectedDigest { digest: digest.clone(), source };
+    request.digest = own
+        .and_then(|own| own.digest.as_ref())
+        .map(expected(DigestSource::Spec))
+        .or_else(|| added.and_then(|pin| pin.digest.as_ref()).map(expected(DigestSource::Addition)))
+        .or_else(|| first_pull.map(expected(DigestSource::Status)));
+    Some(request)
+}
+
+/// Returns the key of a chart in `status.charts`.
+fn record_key(chart: &str, version: &str) -> String {
+    format!("{chart}@{version}")
+}
+
+/// Returns the digests of charts for the status: those of the requested charts from repositories, and as many digests of
+/// earlier charts as the status may have. So osdpl also refuses changed content when the spec returns to a version.
+pub(crate) fn record_digests(
+    deployment: &OpenStackDeployment,
+    charts: &Charts,
+    requests: &BTreeMap<String, ChartRequest>,
+) -> BTreeMap<String, String> {
+    let pulled = requests.iter().filter(|(_, request)| !charts.is_in_folder(request));
+    let current = pulled.filter_map(|(name, request)| match charts.state(name, request)? {
+        ChartState::Ready(chart) => Some((record_key(&request.name, &chart.version), chart.digest.clone())),
+        ChartState::Pending | ChartState::Failed(..) => None,
+    });
+    let mut all: BTreeMap<String, String> = current.collect();
+    for (key, digest) in deployment.status.iter().flat_map(|status| &status.charts) {
+        if all.len() < MAX_RECORDS {
+            all.entry(key.clone()).or_insert_with(|| digest.clone());
+        }
+    }
+    all
 }
 
 /// The charts that the operator has for the selected releases, and the charts to request.
@@ -63,28 +103,20 @@ pub struct KnownCharts {
 }
 
 /// Returns the charts that the operator has for the selected releases, and the charts to request.
+///
+/// `recorded` are the digests of charts in the status, by `chart@version`.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
+    recorded: &BTreeMap<String, String>,
 ) -> KnownCharts {
     let mut all = KnownCharts::default();
     for name in selection.releases.keys() {
-        let Some((request, digest)) = chart_request(charts, spec, catalog, name) else { continue };
-        let state = charts.known.get(name).filter(|(before, _)| *before == request).map(|(_, state)| state);
-        let fact = match state {
-            Some(ChartState::Ready(chart)) => match digest.filter(|digest| **digest != chart.digest) {
-                None => Ok(chart.clone()),
-                Some(digest) => Err(Blocked {
-                    reason: reason::CHART.into(),
-                    message: format!(
-                        "chart {} {} has the digest {}, and the lock that was added to the catalogue has \
-                         {digest}; correct the one that is wrong",
-                        request.name, chart.version, chart.digest
-                    ),
-                }),
-            },
+        let Some(request) = chart_request(charts, spec, catalog, name, recorded) else { continue };
+        let fact = match charts.state(name, &request) {
+            Some(ChartState::Ready(chart)) => Ok(chart.clone()),
             Some(ChartState::Failed(blocked, until)) => {
                 all.retry = all.retry.into_iter().chain([*until]).min();
                 Err(blocked.clone())
@@ -109,7 +141,9 @@ pub(crate) fn facts(
     if let Some(assumed) = &draft.snapshot.assumed {
         return assumed.charts.clone();
     }
-    let known = known_charts(&draft.snapshot.charts, spec, draft.catalog(), selection);
+    let none = BTreeMap::new();
+    let recorded = draft.snapshot.deployment.status.as_ref().map_or(&none, |status| &status.charts);
+    let known = known_charts(&draft.snapshot.charts, spec, draft.catalog(), selection, recorded);
     draft.requeue(known.retry);
     draft.requests.charts = known.requests;
     known.facts
@@ -118,13 +152,6 @@ pub(crate) fn facts(
 /// Returns when the operator tries again to fetch a chart after a failure at the time `at`.
 pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
-}
-
-/// Returns whether a desired release has neither a chart nor a placeholder, because the operator is still fetching the
-/// chart.
-pub(crate) fn is_fetching(desired: &Desired) -> bool {
-    let mut blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
-    blocked.any(|blocked| blocked.reason == reason::CHART_PENDING)
 }
 
 /// Replaces each chart that the operator is still fetching by a placeholder with the version and digest in the status.
@@ -145,12 +172,14 @@ pub(crate) fn fill_placeholders(
         let Some((child, (service, release))) = status.children.get(name).zip(catalog.release(name)) else { continue };
         let own = deployment.spec.services.get(service).and_then(|service| service.releases.get(name));
         let requested = own.and_then(|own| own.version.as_ref());
+        let expected = own.and_then(|own| own.digest.as_ref());
         let is_same = child.chart == release.chart
-            && (is_current(deployment) || requested.is_none() || requested == child.version.as_ref());
+            && (is_current(deployment) || requested.is_none() || requested == child.version.as_ref())
+            && (expected.is_none() || expected == child.chart_digest.as_ref());
         let is_pending = blocked.reason == reason::CHART_PENDING;
         let Some(digest) = child.chart_digest.clone().filter(|_| is_same && is_pending) else { continue };
         placeholders.insert(name.clone(), blocked.clone());
-        let version = child.version.clone().unwrap_or_default();
+        let version = requested.or(child.version.as_ref()).cloned().unwrap_or_default();
         *fact = Ok(ChartInfo { version, digest, ..ChartInfo::default() });
     }
     placeholders
@@ -180,9 +209,9 @@ pub(crate) fn keeps_status(
     plan: &Plan,
 ) -> bool {
     if is_current(deployment) {
-        return is_fetching(desired);
+        return desired.is_fetching();
     }
-    !placeholders.is_empty() && !is_fetching(desired) && !is_refused && plan.is_idle()
+    !placeholders.is_empty() && !desired.is_fetching() && !is_refused && plan.is_idle()
 }
 
 /// Returns whether the status was written for the current generation of the spec.
@@ -249,6 +278,62 @@ mod tests {
         ] {
             assert_eq!(placeholders(change.clone()), (Vec::new(), None), "{change}");
         }
+    }
+
+    /// Returns the request for the chart of `store` with these settings of the release in the spec.
+    fn request(charts: &Charts, own: &serde_json::Value) -> ChartRequest {
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
+        let services = json!({"store": {"releases": {"store": own}}});
+        let spec = deployment(json!({"spec": {"services": services}})).spec;
+        let recorded = [("store@1.0.0", "sha256:a"), ("store@2.0.0", "sha256:b")];
+        let recorded = recorded.map(|(chart, digest)| (chart.to_owned(), digest.to_owned())).into();
+        chart_request(charts, &spec, &catalog, "store", &recorded).unwrap()
+    }
+
+    #[test]
+    fn requests_the_digest_of_the_spec_or_of_the_first_pull() {
+        let locked = Charts { locked: ["store".to_owned()].into(), ..Charts::default() };
+        let folder = Charts { folder: true, ..locked.clone() };
+        let digest = |charts: &Charts, own: serde_json::Value| {
+            request(charts, &own).digest.map(|found| (found.source, found.digest))
+        };
+        let pinned = json!({"version": "2.0.0", "digest": "sha256:c"});
+        let first_pull = |digest: &str| Some((DigestSource::Status, digest.to_owned()));
+        assert_eq!(digest(&locked, json!({})), first_pull("sha256:a"));
+        assert_eq!(digest(&locked, json!({"version": "2.0.0"})), first_pull("sha256:b"));
+        assert_eq!(digest(&locked, json!({"version": "3.0.0"})), None);
+        assert_eq!(digest(&folder, json!({"version": "2.0.0"})), None, "edited charts in folders wait for approval");
+        for charts in [&locked, &folder] {
+            assert_eq!(digest(charts, pinned.clone()), Some((DigestSource::Spec, "sha256:c".to_owned())));
+        }
+    }
+
+    #[test]
+    fn records_the_digests_of_pulled_charts() {
+        let own = json!({"version": "2.0.0"});
+        let wanted = request(&Charts::default(), &own);
+        let before = ChartRequest { digest: None, ..wanted.clone() };
+        let info = |digest: &str| ChartInfo { version: "2.0.0".into(), digest: digest.into(), ..ChartInfo::default() };
+        let charts = |digest| {
+            let state = ChartState::Ready(info(digest));
+            Charts { known: [("store".to_owned(), (before.clone(), state))].into(), ..Charts::default() }
+        };
+        let stored = deployment(json!({"status": {"charts": {"store@2.0.0": "sha256:b", "old@1.0.0": "sha256:o"}}}));
+        let recorded = |charts: &Charts, request: &ChartRequest| {
+            let requests = [("store".to_owned(), request.clone())].into();
+            record_digests(&stored, charts, &requests)
+        };
+        let same = recorded(&charts("sha256:b"), &wanted);
+        assert_eq!(same, stored.status.clone().unwrap().charts, "earlier charts stay recorded");
+        assert_eq!(recorded(&charts("sha256:x"), &wanted), same, "another digest does not answer the request");
+        assert_eq!(recorded(&charts("sha256:x"), &before)["store@2.0.0"], "sha256:x");
+        let folder = Charts { folder: true, ..charts("sha256:x") };
+        assert_eq!(recorded(&folder, &before), same, "charts in folders are not recorded");
+        let many = (0..300).map(|number| (format!("chart-{number}@1.0.0"), "sha256:m".into())).collect();
+        let mut full = stored.clone();
+        full.status.as_mut().unwrap().charts = many;
+        let all = record_digests(&full, &charts("sha256:x"), &[("store".to_owned(), before.clone())].into());
+        assert_eq!((all.len(), all["store@2.0.0"].as_str()), (MAX_RECORDS, "sha256:x"));
     }
 
     #[test]

@@ -13,7 +13,10 @@ use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
 use super::resource::{corrected, observe, policy, release_names, selection};
-use super::{annotations, ceph, changes, comparison, external, hosts, nodes, releases, rollouts, spec_references};
+use super::{
+    additions, annotations, ceph, changes, comparison, external, hosts, namespaces, nodes, ownership, releases,
+    rollouts, spec_references,
+};
 use osdpl_core::api::{DriftPolicy, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
@@ -31,6 +34,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
     let requested = selection(deployment, &deployment.spec, catalog);
+    draft.requests.namespaces = ownership::namespaces(deployment, &requested);
     draft.requests.objects = spec_references::references(&deployment.spec, catalog, &requested);
     draft.requests.rook = ceph::watched(&deployment.spec);
     if is_reading(&draft) {
@@ -44,7 +48,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.findings.extend(inventory.findings);
     let mut placeholders = Placeholders::new();
     let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
-    facts.refused = rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default();
+    facts.refused = namespaces::refused_releases(snapshot, &selection, &observed);
+    facts.refused.extend(rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default());
     if !selection.is_refused() {
         placeholders = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
     }
@@ -56,6 +61,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         return draft.hold(Hold::Reads);
     }
     let refused = is_refused(&draft, &selection, &resolved.desired);
+    let mut removals = nodes::LabelRemovals::default();
     if refused {
         // A refused spec changes nothing in the cluster. But if an external host gets another address, its Endpoints
         // must follow, so that pods still reach the host.
@@ -63,10 +69,9 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
     } else {
-        let problems = nodes::label(&mut draft, &inventory.changes, "the spec assigns these roles to the node");
-        draft.problems.extend(problems);
+        removals = nodes::plan_role_labels(&mut draft, inventory.changes);
     }
-    let cloud = Cloud { selection, resolved, names, placeholders, refused };
+    let cloud = Cloud { selection, resolved, names, placeholders, removals, refused };
     let plan = decide_releases(&mut draft, &cloud, observed);
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
@@ -81,6 +86,7 @@ struct Cloud {
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
     placeholders: Placeholders,
+    removals: nodes::LabelRemovals,
     /// Whether the pass refuses the spec, because the spec or the catalogue has an error.
     refused: bool,
 }
@@ -102,11 +108,13 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selec
 /// Completes `plan`, the decision about releases, with the rest of the draft, such as requests, actions, problems, and
 /// the data to keep for the next decision.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
-    let Cloud { selection, resolved, names, placeholders, refused } = cloud;
+    let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
     let keeps_status = charts::keeps_status(deployment, &resolved.desired, &placeholders, refused, &plan.releases);
     draft.requeue(plan.releases.requeue_at);
+    let records = charts::record_digests(deployment, &draft.snapshot.charts, &draft.requests.charts);
     Plan {
+        charts: Some(records),
         requests: draft.requests,
         actions: draft.actions,
         problems: draft.problems,
@@ -205,16 +213,20 @@ fn resolve(
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, refused, .. } = cloud;
     let desired = &*resolved.desired;
-    let policy = policy(&draft.snapshot.deployment);
+    let deployment = &draft.snapshot.deployment;
+    let changed_additions = additions::changed(deployment, draft.catalog());
+    let policy = Policy { changed_additions, ..policy(deployment) };
     let mut compared = BTreeMap::new();
     if !selection.is_refused() {
         compared = comparison::compare_releases(draft, desired, &observed, &policy);
         observed.comparisons.clone_from(&draft.kept.comparisons);
     }
+    observed.label_losses = nodes::label_losses(draft, &cloud.removals);
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
-    let mut findings = desired.findings.clone();
+    // Errors about additions come first, because they may be the cause of the others.
+    let mut findings = draft.snapshot.catalog_findings.clone();
+    findings.extend(desired.findings.iter().cloned());
     findings.append(&mut draft.findings);
-    findings.extend(draft.snapshot.catalog_findings.iter().cloned());
     findings.extend(annotations::unknown_names(&policy, names, &observed));
     findings.extend(certificate_warnings(draft, selection));
     let policy = annotations::without_started_repairs(&mut draft.kept, policy);
@@ -229,41 +241,52 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
             let (spec, catalog) = (&resolved.spec, draft.catalog());
             Some(setting(spec, catalog, access(catalog, desired), has_nova(catalog, desired)))
         };
-        take_steps(draft, desired, &observed, &policy, &cloud.placeholders)
+        take_steps(draft, desired, &observed, &policy, cloud)
     };
     findings.append(&mut draft.findings);
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and the removal of annotations whose requests osdpl has executed.
+/// Plans the steps of all releases and rollouts, and the removal of labels and of annotations whose requests osdpl has
+/// executed.
 ///
 /// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
-/// and the pending changes.
+/// and of the removal of labels, and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,
     observed: &Observed,
     policy: &Policy,
-    placeholders: &Placeholders,
+    Cloud { placeholders, removals, .. }: &Cloud,
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
-    let owned = Some(plan::owned(desired, observed, &releases));
+    let mut owned = plan::owned(desired, observed, &releases);
+    // osdpl never installs a release where it has no rights, but it may have installed one there before.
+    owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
+    owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
+    let owned = Some(owned);
+    let wanted = desired.releases.values().map(|release| &release.key).collect();
+    draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
+    let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
-    releases::plan_steps(draft, &mut releases, desired, observed);
+    releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
+    let is_agreed = policy.approved.as_ref() == Some(&releases.hash);
+    let label_removal = nodes::approve_removals(draft, removals, is_agreed);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
     draft.requests.watches = Some(Watches {
         drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),
         endpoints: Some(endpoint::targets(catalog, desired, observed)),
         daemons: next.watch.clone(),
     });
-    if !charts::is_fetching(desired) && placeholders.is_empty() {
-        annotations::consume(draft, desired, observed, &releases, policy, &next);
+    if !desired.is_fetching() && placeholders.is_empty() {
+        annotations::consume(draft, desired, observed, &releases, policy, (&next, &label_removal));
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
-    Plan { releases, owned, rollouts: next.rollouts, changes, ..Plan::default() }
+    let label_removal = Some(label_removal);
+    Plan { releases, owned, additions, rollouts: next.rollouts, label_removal, changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

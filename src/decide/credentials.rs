@@ -143,6 +143,7 @@ impl Search<'_, '_> {
         };
         let version = (name.clone(), secret.resource_version().unwrap_or_default());
         let is_verified = self.draft.kept.verified.contains(&version);
+        let is_foreign = has_only_unknown_keys(&secret, credentials);
         let mut update = Update { secret, exists, is_verified, is_complete: true, ..Update::default() };
         if exists && outdate(&mut update.secret, &credentials.given) {
             update.reasons.push("the spec names a Secret with another value".to_owned());
@@ -151,7 +152,7 @@ impl Search<'_, '_> {
             update.reasons.push("the Secret lacks osdpl's label".to_owned());
         }
         for (credential, recipe) in &credentials.ours {
-            self.credential(credential, recipe, &mut update);
+            self.credential(credential, recipe, is_foreign, &mut update);
         }
         if !update.generated.is_empty() {
             update.reasons.push("releases need credentials that do not exist yet".to_owned());
@@ -167,15 +168,30 @@ impl Search<'_, '_> {
     }
 
     /// Decides the value of one credential that osdpl stores in its own Secret.
-    fn credential(&mut self, name: &Name, recipe: &file::Credential, update: &mut Update) {
+    ///
+    /// `is_foreign` says whether the Secret has keys, but none of a credential of the service.
+    fn credential(&mut self, name: &Name, recipe: &file::Credential, is_foreign: bool, update: &mut Update) {
         let (service, key) = name;
-        let stored = update.secret.data.as_ref().and_then(|data| data.get(key));
-        let stored = stored.and_then(|value| String::from_utf8(value.0.clone()).ok()).filter(|value| !value.is_empty());
+        let bytes = update.secret.data.as_ref().and_then(|data| data.get(key));
+        let damage = damage(bytes, is_foreign).filter(|_| update.exists);
+        let stored = bytes.and_then(|value| String::from_utf8(value.0.clone()).ok()).filter(|value| !value.is_empty());
         let is_edited = update.exists && !update.is_verified && is_edited(&update.secret, key);
         let is_trusted = !is_edited && !outdated_keys(&update.secret).contains(key);
         match self.choose(name, stored.as_ref(), is_trusted) {
             Value::Unread => update.is_complete = false,
             Value::Missing(problem) => {
+                self.found.missing.insert(name.clone(), problem);
+                update.is_complete = false;
+            }
+            // A generated value would lock osdpl out of a database that still has the old one.
+            Value::Generated if damage.is_some() => {
+                let Selection { name: deployment, namespace, .. } = self.selection;
+                let secret = credentials::secret_name(deployment, service);
+                let problem = format!(
+                    "Secret {namespace}/{secret} {}, and no release record contains {key}: restore the Secret from a \
+                     backup; or delete it, so that osdpl generates new credentials, if no data of {service} is left",
+                    damage.unwrap_or_default()
+                );
                 self.found.missing.insert(name.clone(), problem);
                 update.is_complete = false;
             }
@@ -368,7 +384,25 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns the newest revision that osdpl made of a release; `None` if osdpl made no revision of the release.
+/// Returns whether a Secret has keys, but none of a credential of the service.
+fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) -> bool {
+    let is_known =
+        |key: &String| credentials.given.contains_key(key) || credentials.ours.keys().any(|(_, name)| name == key);
+    let mut keys = secret.data.iter().flat_map(BTreeMap::keys).peekable();
+    keys.peek().is_some() && !keys.any(is_known)
+}
+
+/// Describes why the stored value of a credential is of no use although the Secret was meant to contain it; `None` if
+/// the value is usable, or if the Secret never had it.
+fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
+    match stored {
+        Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is no UTF-8 text"),
+        None if is_foreign => Some("has none of the keys that osdpl stores there"),
+        _ => None,
+    }
+}
+
+/// Returns the newest revision of a release that osdpl made; `None` if osdpl made no revision of the release.
 ///
 /// osdpl reads no credentials from other revisions, because a manual upgrade may contain other credentials.
 fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
@@ -439,7 +473,7 @@ mod tests {
 
     #[test]
     fn reads_credentials_only_from_our_revisions() {
-        let attempt = Attempt { instance: "me".into(), revision: 2, owner: Liveness::Us };
+        let attempt = Attempt { label: "me".into(), revision: 2, owner: Liveness::Us };
         let inherited = ObservedRelease { revision: 3, attempt: Some(attempt), ..ObservedRelease::default() };
         let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
         assert_eq!(own_revision(&kept), Ok(Some(2)));

@@ -1,7 +1,7 @@
 //! Decides what a pass does for a resource that is being deleted: uninstall or detach the cloud, then remove the
 //! finalizer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -12,10 +12,10 @@ use super::draft::{Draft, RETRY_INTERVAL};
 use super::kept::Kept;
 use super::leftovers::{Leftovers, Needed, leftovers};
 use super::plan::{Hold, Plan};
-use super::requests::{Read, Watches};
+use super::requests::{Read, Reference, Response, Stored, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
-use super::{ceph, nodes, releases};
+use super::{ceph, instances, namespaces, nodes, ownership, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
@@ -57,6 +57,10 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
+    draft.requests.namespaces = ownership::namespaces(deployment, &selection);
+    if !snapshot.objects.listed {
+        return draft.hold(Hold::Objects);
+    }
     let names = release_names(&selection);
     let observed = observe(snapshot, &selection, &names);
     let rules = DeletionRules::of(deployment);
@@ -69,12 +73,17 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let catalog_error = snapshot.catalog_findings.iter().find(|finding| finding.level == Level::Error);
     let mut forget_secrets = false;
     let remaining = if let Some(error) = catalog_error {
-        block(&mut steps, &error.message);
+        block(&mut steps, reason::INVALID, &error.message);
         Some(error.message.clone())
+    } else if let Some(obstacle) = instances::obstacle(&mut draft, &observed, &names) {
+        block(&mut steps, reason::DELETING, &obstacle);
+        Some(obstacle)
     } else {
-        releases::plan_steps(&mut draft, &mut steps, &desired, &observed);
+        releases::plan_steps(&mut draft, &mut steps, &desired, &observed, &rules.releases);
         let has_jobs = releases::delete_jobs(&mut draft, &snapshot.uninstalled);
-        if steps.decisions.is_empty() && !has_jobs {
+        if let Some(problem) = namespaces::left_outside(snapshot, &observed, &BTreeSet::new()) {
+            Some(format!("{problem}, or set spec.deletionPolicy to Detach, which keeps all releases"))
+        } else if steps.decisions.is_empty() && !has_jobs {
             let remaining;
             (remaining, forget_secrets) = clean_up(&mut draft, &selection, &observed, &rules);
             remaining
@@ -170,9 +179,10 @@ fn clean_up(
     let needed = &left.needed;
     // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
-    for (key, _) in draft.list(Read::OwnServices).into_iter().flatten() {
+    for (key, uid) in draft.list(Read::OwnServices).into_iter().flatten() {
         if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
-            draft.add(Planned::new(Action::Delete { kind: Kind::Service, key: key.clone() }, "the cloud is deleted"));
+            let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
+            draft.add(Planned::new(action, "the cloud is deleted"));
         }
     }
     // osdpl removes only its own settings from Rook's `CephObjectStore`. Pools, users and data stay in Ceph.
@@ -218,16 +228,19 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
 /// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     let reason = "deletionPolicy is Purge";
-    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey| {
-        draft.add(Planned::new(Action::Delete { kind, key: key.clone() }, reason));
+    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey, uid: Option<String>| {
+        draft.add(Planned::new(Action::Delete { kind, key: key.clone(), uid }, reason));
     };
     for release in &left.releases {
-        for (key, _) in draft.list(Read::Claims(release.clone())).into_iter().flatten() {
-            delete(draft, Kind::Claim, key);
+        for (key, uid) in draft.list(Read::Claims(release.clone())).into_iter().flatten() {
+            delete(draft, Kind::Claim, key, uid.clone());
         }
     }
     for (namespace, name) in &left.secrets {
-        delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name));
+        let stored = draft.read(Read::Stored(Reference::secret(namespace, name))).map(|received| &received.response);
+        if let Some(Response::Stored(Stored::Secret(secret))) = stored {
+            delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name), secret.uid());
+        }
     }
     let snapshot = draft.snapshot;
     let owner = selection.owner();
@@ -238,18 +251,18 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         // does not manage may mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &owner);
         if is_ours && key.namespace == selection.namespace && !is_kept {
-            delete(draft, Kind::Secret, key);
+            delete(draft, Kind::Secret, key, secret.uid());
         }
     }
 }
 
-/// Makes releases wait while an addition to the catalogue is invalid.
+/// Makes releases wait while an addition to the catalogue is invalid, or while the cloud has instances.
 ///
 /// The addition could change the order of uninstalls, and which data `Purge` deletes.
-fn block(plan: &mut plan::Plan, why: &str) {
+fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
-            decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
+            decision.step = Step::Wait(Wait::Blocked { reason: reason.to_owned(), message: why.to_owned() });
         }
         decision.cleanup = None;
     }
@@ -282,7 +295,7 @@ mod tests {
         let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
         let mut plan = plan::plan(&desired, &world.observed, &world.catalog, &world.policy, now);
         assert!(plan.decisions.values().any(|decision| matches!(decision.step, Step::Do(..))), "{plan:?}");
-        block(&mut plan, "the catalogue: ConfigMaps can't be listed");
+        block(&mut plan, reason::INVALID, "the catalogue: ConfigMaps can't be listed");
         assert!(plan.decisions.values().all(|decision| matches!(decision.step, Step::Wait(_))), "{plan:?}");
         let is_reported = |step: &Step| matches!(step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: "));
         assert!(plan.decisions.values().any(|decision| is_reported(&decision.step)), "{plan:?}");

@@ -15,6 +15,7 @@ use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
 use super::lookups::{Damped, Lookups, newest};
+use super::namespaces::unusable;
 use super::requests::{Published, Read, Received, Response};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
@@ -81,9 +82,9 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
         return;
     }
     let Some(published) = draft.list(Read::OwnServices) else { return };
-    let obsolete: Vec<&ReleaseKey> = published.iter().map(|(key, _)| key).filter(|key| !keep.contains(key)).collect();
-    for key in &obsolete {
-        let action = Action::Delete { kind: Kind::Service, key: (*key).clone() };
+    let obsolete: Vec<_> = published.iter().filter(|(key, _)| !keep.contains(key)).collect();
+    for (key, uid) in &obsolete {
+        let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
         draft.add(Planned::new(action, "the spec no longer names an external service of this name"));
     }
     if obsolete.is_empty() {
@@ -103,6 +104,9 @@ enum Publication {
 
 /// Plans to publish one external service; returns the progress of the publication.
 fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Publication {
+    if let Some(problem) = unusable(draft.snapshot, &external.namespace) {
+        return Publication::Failed(format!("spec.services.{name}.external: {problem}"));
+    }
     let addresses = draft.read(Read::Addresses(external.host.clone(), external.port));
     let service = draft.read(Read::Service(ReleaseKey::new(&external.namespace, &external.service)));
     let (Some(addresses), Some(service)) = (addresses, service) else { return Publication::Pending };

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::certificates::Certificates;
 use super::lookups::Damped;
-use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::api::{LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};
 use osdpl_core::observed::{ManifestComparison, ReleaseKey};
@@ -46,6 +46,11 @@ pub struct Kept {
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
+    /// The last removal of labels from nodes, if it is not finished.
+    ///
+    /// Kept because the operator writes the status a while after it has removed labels, and the pause between two batches
+    /// begins at once. After a restart, osdpl reads the removal from the status.
+    pub(crate) label_removal: Option<LabelRemovalStatus>,
     /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets

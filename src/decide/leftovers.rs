@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn keeps_data_of_releases_that_the_status_does_not_name() {
+        let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": ["small"]})).unwrap();
+        let catalog = catalog(&[]);
+        let selection = select("nimbus", "openstack", &spec, &catalog);
+        let observed = Observed { owned: [key("front")].into(), ..Observed::default() };
+        let found = leftovers(&selection, &observed, &catalog);
+        assert_eq!(found.releases, [key("front")].into(), "the claims of store are not deleted");
+    }
+
+    #[test]
     fn keeps_nothing_for_releases_that_use_no_cloud() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let certificates = "service: certificates\ndescription: x\ngroup: infra\nreleases:\n  cert-manager:\n    namespace: cert-manager\n    components: {}\n";

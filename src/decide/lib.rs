@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod action;
+mod additions;
 mod annotations;
 mod assumptions;
 mod ceph;
@@ -35,6 +36,7 @@ mod deletion;
 mod draft;
 mod external;
 mod hosts;
+mod instances;
 mod kept;
 mod leftovers;
 mod lookups;
@@ -60,14 +62,16 @@ pub use charts::{chart_request, known_charts, retry_chart_at};
 pub use deletion::labels_after_deletion;
 pub use draft::RETRY_INTERVAL;
 pub use external::HOST_ANNOTATION;
+pub use instances::{advise, may_delete_instances};
 pub use kept::{Kept, Refusal};
+pub use namespaces::find_outside;
 pub use nodes::cluster_info;
 pub use objects::{Data, ObjectState, Objects};
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    AbandonedCrd, ChartRequest, Published, Read, Received, Recorded, Reference, Requests, Response, Responses, Stored,
-    Watches,
+    AbandonedCrd, ChartRequest, DigestSource, ExpectedDigest, Published, Read, Received, Recorded, Reference, Requests,
+    Response, Responses, Stored, Watches,
 };
 pub use resource::{find_older, is_finalized, release_names, selection, target};
 pub use rollouts::report_refused_eviction;
@@ -75,6 +79,7 @@ pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
 
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
+use osdpl_core::status::Ignored;
 
 /// How long osdpl remembers that the API server refused a write, after the time at which osdpl may retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
@@ -94,13 +99,18 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores because an older resource exists: osdpl runs one cloud per
-/// cluster.
-pub fn decide_superseded(deployment: &OpenStackDeployment, older: String) -> Plan {
-    let mut actions = Vec::new();
-    let is_deleting = deployment.metadata.deletion_timestamp.is_some();
-    if is_deleting && !is_finalized(deployment) {
-        actions.push(Planned::new(Action::RemoveFinalizer, format!("{older} takes precedence")));
+/// Returns the plan for a resource that osdpl ignores: an older resource exists, as osdpl runs one cloud per cluster, or
+/// the operator has no rights in the resource's namespace.
+///
+/// If the operator has no rights in the namespace, the finalizer stays, because the cloud may still be there.
+pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
+    let mut plan = Plan::default();
+    if let Ignored::Older(older) = &ignored
+        && deployment.metadata.deletion_timestamp.is_some()
+    {
+        let removal = Planned::new(Action::RemoveFinalizer, format!("{older} takes precedence"));
+        plan.actions.extend((!is_finalized(deployment)).then_some(removal));
+        plan.hold = Some(Hold::Watch);
     }
-    Plan { actions, older: Some(older), hold: is_deleting.then_some(Hold::Watch), ..Plan::default() }
+    Plan { ignored: Some(ignored), ..plan }
 }

@@ -1,11 +1,23 @@
-//! Plans the creation of missing namespaces. helm could also create namespaces, but then no plan would list them.
+//! Plans the creation of missing namespaces, and finds what is in namespaces in which the operator has no rights.
+//!
+//! helm could also create namespaces, but then no plan would list them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::ResourceExt;
 
 use super::action::{Action, Approval, Planned};
 use super::snapshot::Snapshot;
+use osdpl_core::api::{FINALIZER, OpenStackDeployment, reason};
+use osdpl_core::desired::{Blocked, Selection};
+use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
+use osdpl_core::status::Ignored;
 
 /// Returns the action that creates the namespace that `planned` needs; `None` if the namespace exists or `actions`
 /// already creates it.
+///
+/// If the operator has rights only in some namespaces, it may not create any.
 ///
 /// If osdpl may not list namespaces, it only knows the namespaces of existing releases. Then it may plan to create a
 /// namespace that already exists, which has no effect.
@@ -24,6 +36,9 @@ pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planne
         Action::WriteObject(object) => (&object.namespace, format!("{object} is written there"), false),
         _ => return None,
     };
+    if snapshot.permitted.is_some() {
+        return None;
+    }
     let exists = snapshot.objects.namespaces.as_ref().map_or(is_known, |all| all.contains(namespace))
         || snapshot.deployment.metadata.namespace.as_ref() == Some(namespace);
     let is_planned =
@@ -32,4 +47,83 @@ pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planne
         return None;
     }
     Some(Planned::new(Action::CreateNamespace(namespace.clone()), reason))
+}
+
+/// Returns why osdpl ignores a resource in a namespace that is not in `permitted`; `None` for any other resource.
+pub fn find_outside(deployment: &OpenStackDeployment, permitted: Option<&BTreeSet<String>>) -> Option<Ignored> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    let problem = no_rights(&namespace, permitted)?;
+    let finalizer = if deployment.metadata.deletion_timestamp.is_some() {
+        format!("; the resource keeps its finalizer {FINALIZER} until then, because its cloud may still run")
+    } else {
+        String::new()
+    };
+    Some(Ignored::Outside(format!("metadata.namespace: osdpl ignores this resource: {problem}{finalizer}")))
+}
+
+/// Returns the problem and the remedy if the operator has no rights in a namespace.
+fn no_rights(namespace: &str, permitted: Option<&BTreeSet<String>>) -> Option<String> {
+    let permitted = permitted.filter(|permitted| !permitted.contains(namespace))?;
+    let names: Vec<&str> = permitted.iter().map(String::as_str).collect();
+    Some(format!(
+        "the operator has rights only in the namespaces {}; add {namespace} to `namespaces` in the values of the operator's chart",
+        names.join(", ")
+    ))
+}
+
+/// Returns why osdpl can't write objects in a namespace: the operator has no rights there, or the namespace does not
+/// exist and the operator may not create it.
+pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
+    let permitted = snapshot.permitted.as_ref()?;
+    let is_missing = || snapshot.objects.namespaces.as_ref().is_some_and(|all| !all.contains(namespace));
+    no_rights(namespace, Some(permitted)).or_else(|| {
+        is_missing().then(|| {
+            format!(
+                "the namespace {namespace} does not exist, and the operator may not create namespaces; create it, then \
+                 upgrade the operator's chart, which grants the rights there"
+            )
+        })
+    })
+}
+
+/// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
+///
+/// The result also contains a release that belongs to the cloud in a namespace in which the operator has no rights,
+/// even if the spec moves the release: a second release would start there with empty databases.
+pub(crate) fn refused_releases(
+    snapshot: &Snapshot,
+    selection: &Selection,
+    observed: &Observed,
+) -> BTreeMap<String, Blocked> {
+    let mut refused = BTreeMap::new();
+    for (name, key) in &selection.releases {
+        let Some((service, _)) = snapshot.catalog.release(name) else { continue };
+        let installed = owned_outside(snapshot, observed).find(|owned| owned.name == key.name).unwrap_or(key);
+        if let Some(problem) = unusable(snapshot, &installed.namespace) {
+            let field = format!("spec.services.{service}.releases.{name}.namespace");
+            let message = format!("{field}: osdpl can't manage helm release {installed}: {problem}");
+            refused.insert(name.clone(), Blocked { reason: reason::INVALID.into(), message });
+        }
+    }
+    refused
+}
+
+/// Returns the releases of the cloud in namespaces in which the operator has no rights.
+///
+/// osdpl can't observe these releases, so they seem not to be installed.
+pub(crate) fn owned_outside<'a>(
+    snapshot: &'a Snapshot,
+    observed: &'a Observed,
+) -> impl Iterator<Item = &'a ReleaseKey> + use<'a> {
+    observed.owned.iter().filter(move |key| !snapshot.is_permitted(&key.namespace))
+}
+
+/// Returns the problem that a release of the cloud is not uninstalled, because the operator has no rights in its
+/// namespace.
+///
+/// `wanted` are the releases that the spec selects.
+pub(crate) fn left_outside(snapshot: &Snapshot, observed: &Observed, wanted: &BTreeSet<&ReleaseKey>) -> Option<String> {
+    let key = owned_outside(snapshot, observed).find(|key| !wanted.contains(key))?;
+    let problem = no_rights(&key.namespace, snapshot.permitted.as_ref())?;
+    Some(format!("helm release {key} of this cloud can't be uninstalled: {problem}"))
 }

@@ -2,14 +2,104 @@
 
 use std::collections::BTreeMap;
 
-use super::action::{Action, Planned};
+use kube::ResourceExt;
+
+use super::action::{Action, Approval, Planned};
 use super::draft::Draft;
 use super::requests::{Read, Received, Response};
-use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::api::{self, LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::nodes::{Inventory, LabelChange, count_labelled_nodes};
+use osdpl_core::nodes::{
+    Inventory, LabelBatch, LabelChange, LabelLosses, LabelRemoval, after_batch, count_labelled_nodes, losses,
+    next_batch, removal_target, unfinished,
+};
 use osdpl_core::observed::{Class, ClusterInfo, Range};
 use osdpl_lint::rule;
+
+/// The reason for the removal of labels from a node.
+const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
+
+/// The labels that the nodes lose, with the part of the removal that this pass executes.
+#[derive(Default)]
+pub(crate) struct LabelRemovals {
+    /// The changes of the nodes that lose labels.
+    changes: BTreeMap<String, LabelChange>,
+    pending: LabelLosses,
+    batch: LabelBatch,
+}
+
+/// Plans the labels of roles: adds labels at once, and removes labels from the next batch of an approved removal.
+///
+/// [`approve_removals`] decides about the rest of the removal, because the decision needs the target hash.
+pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
+    let pending = losses(&changes);
+    let settings = &draft.snapshot.deployment.spec.nodes.rollout;
+    let batch = if draft.paused {
+        LabelBatch::default()
+    } else {
+        next_batch(&pending, stored_removal(draft, &pending), settings, draft.snapshot.now)
+    };
+    draft.requeue(batch.requeue_at);
+    let (losing, adding): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        changes.into_iter().partition(|(name, _)| pending.contains_key(name));
+    let additions = losing.iter().filter(|(name, _)| !batch.nodes.contains(*name));
+    let additions = additions.filter_map(|(name, change)| Some((name.clone(), change.without_losses()?)));
+    let adding = adding.into_iter().chain(additions).collect();
+    let removing = losing.iter().filter(|(name, _)| batch.nodes.contains(*name));
+    let removing = removing.map(|(name, change)| (name.clone(), change.clone())).collect();
+    let mut problems = label(draft, &adding, "the spec assigns these roles to the node");
+    problems.extend(label(draft, &removing, REMOVAL_REASON));
+    draft.problems.extend(problems);
+    LabelRemovals { changes: losing, pending, batch }
+}
+
+/// Returns the labels that the present target removes, for the target hash.
+pub(crate) fn label_losses(draft: &Draft<'_>, removals: &LabelRemovals) -> LabelLosses {
+    removal_target(&removals.pending, stored_removal(draft, &removals.pending))
+}
+
+/// Decides which removals of labels are approved, and plans the others as actions that wait for approval.
+///
+/// The next pass starts to carry out a new approval, when the status contains it.
+pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, is_agreed: bool) -> LabelRemoval {
+    let LabelRemovals { changes, pending, batch } = removals;
+    let (snapshot, stored) = (draft.snapshot, stored_removal(draft, pending));
+    let in_status = snapshot.deployment.status.as_ref().and_then(|status| status.label_removal.as_ref());
+    let is_automatic = snapshot.deployment.spec.nodes.rollout.approval == Some(api::Approval::Automatic);
+    let removal = after_batch(pending, stored, batch, is_agreed || is_automatic, snapshot.now);
+    for (name, change) in changes.iter().filter(|(name, _)| removal.awaiting.contains_key(*name)) {
+        let action = Action::LabelNode { name: name.clone(), change: change.clone() };
+        draft.add(Planned { approval: Approval::Missing, ..Planned::new(action, REMOVAL_REASON) });
+    }
+    if snapshot.assumed.is_some() {
+        // `osdpl plan` also lists the later batches of an approved removal.
+        let later = |name: &String| !removal.awaiting.contains_key(name) && !batch.nodes.contains(name);
+        for (name, change) in changes.iter().filter(|(name, _)| later(name)) {
+            let action = Action::LabelNode { name: name.clone(), change: change.clone() };
+            draft.add(Planned::new(action, REMOVAL_REASON));
+        }
+    }
+    if !is_stored(&removal, in_status) && !draft.paused {
+        draft.requeue([snapshot.now]);
+    }
+    draft.kept.label_removal.clone_from(&removal.status);
+    removal
+}
+
+/// Whether the status contains the approved removal, so that osdpl no longer needs the annotation with the approval.
+pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStatus>) -> bool {
+    removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| stored.nodes == status.nodes))
+}
+
+/// Returns the removal that the status contains, if it is not finished. Its last batch may be newer than in the status.
+fn stored_removal<'a>(draft: &Draft<'a>, pending: &LabelLosses) -> Option<&'a LabelRemovalStatus> {
+    let deployment = &draft.snapshot.deployment;
+    let stored = deployment.status.as_ref().and_then(|status| status.label_removal.as_ref());
+    let newer = draft.snapshot.kept.label_removal.as_ref();
+    let newer = newer.filter(|newer| stored.is_some_and(|stored| stored.nodes == newer.nodes));
+    let stored = newer.or(stored);
+    unfinished(pending, stored, deployment.annotations().contains_key(api::APPROVE))
+}
 
 /// Plans to change the labels of nodes; returns the messages of the API server about changes that it refused.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use super::ceph::rook;
+use super::resource::release_names;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
@@ -14,6 +16,14 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
     names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// Returns the namespaces in which the cloud may have releases and objects: the namespace of the resource, those of the
+/// releases in the catalogue, as the spec sets them, those that the status names, and the namespace of Rook's Ceph.
+pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
+    let releases = recorded(deployment).into_iter().chain(release_names(selection).into_keys());
+    let rook = rook::settings(selection).map(|rook| rook.namespace);
+    releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect()
 }
 
 /// Determines the releases that belong to the cloud, and ignores osdpl's labels on releases in namespaces that neither

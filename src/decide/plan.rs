@@ -13,10 +13,12 @@ use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{OpenStackDeploymentSpec, RoleStatus};
 use osdpl_core::ceph::DeclaredCeph;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
+use osdpl_core::nodes::LabelRemoval;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Step, Wait};
 use osdpl_core::release::Verb;
 use osdpl_core::rollout::Rollouts;
+use osdpl_core::status::Ignored;
 use osdpl_values::Values;
 
 /// The values in the record of each release, or why osdpl can't read the record.
@@ -43,6 +45,12 @@ pub struct Plan {
     /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
     /// helm; `None` if the pass did not determine them.
     pub owned: Option<BTreeSet<ReleaseKey>>,
+    /// The digest of the approved content of each addition to the catalogue. The operator writes them to the status
+    /// before it starts helm; `None` if the pass did not decide it.
+    pub additions: Option<BTreeMap<String, String>>,
+    /// The digests of the charts from repositories after this plan, by `chart@version`. The operator writes them to the
+    /// status before it starts helm; `None` if the pass did not determine them.
+    pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
@@ -56,6 +64,8 @@ pub struct Plan {
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
+    /// The removal of labels from nodes; `None` if the pass did not decide it.
+    pub label_removal: Option<LabelRemoval>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
     /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.
@@ -72,8 +82,8 @@ pub struct Plan {
     /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
     /// cloud is not being deleted.
     pub deleting: Option<String>,
-    /// The older `OpenStackDeployment`, if osdpl ignores this resource because of it.
-    pub older: Option<String>,
+    /// Why osdpl ignores this resource; `None` if it does not.
+    pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
     /// Whether the operator can forget the secrets of the cloud, because no text from the cluster can contain them any

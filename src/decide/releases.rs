@@ -8,13 +8,13 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 
 use super::action::{Action, Approval, Kind, Planned};
-use super::crds;
+use super::crds::{self, Definitions};
 use super::draft::Draft;
 use super::requests::Read;
 use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Observed, ReleaseKey};
-use osdpl_core::plan::{self, Decision, Plan, State, Step, Wait, classify, settle_step};
+use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
 /// How long a helm process counts as rendering its chart. A helm process that runs longer waits for hooks or the API
@@ -24,7 +24,14 @@ pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 /// Plans the actions for the steps of all releases.
 ///
 /// If helm has no free slot for a step, the function replaces the step in `releases` by a wait.
-pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &Desired, observed: &Observed) {
+pub(crate) fn plan_steps(
+    draft: &mut Draft<'_>,
+    releases: &mut Plan,
+    desired: &Desired,
+    observed: &Observed,
+    policy: &Policy,
+) {
+    let is_allowed = policy.approves(&releases.hash);
     let priorities = desired.priorities();
     let mut names: Vec<String> = releases.decisions.keys().cloned().collect();
     names.sort_by_key(|name| Reverse(priorities.get(name.as_str()).copied().unwrap_or_default()));
@@ -43,11 +50,17 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                 Ok(()) => {
                     let is_upgrade = matches!(action, plan::Action::Upgrade { .. });
                     let definitions =
-                        if is_upgrade { crds::plan(draft, &name, &key, observed) } else { Ok(Vec::new()) };
+                        if is_upgrade { crds::plan(draft, &name, &key, observed) } else { Ok(Definitions::default()) };
                     match definitions {
-                        Ok(definitions) => {
+                        Ok(Definitions { actions, changed }) if changed.is_empty() || is_allowed => {
                             let action = Action::Release { name, key, action: action.clone() };
-                            draft.add_with_prerequisites(Planned::new(action, why.to_string()), definitions);
+                            draft.add_with_prerequisites(Planned::new(action, why.to_string()), actions);
+                        }
+                        Ok(Definitions { actions, changed }) => {
+                            slots.give_back_upgrade();
+                            let why = Reason::Crds(changed);
+                            add_waiting_upgrade(draft, name, key, &why, actions);
+                            decision.step = Step::Wait(Wait::Approval(why));
                         }
                         Err(wait) => {
                             slots.give_back_upgrade();
@@ -61,22 +74,29 @@ pub(crate) fn plan_steps(draft: &mut Draft<'_>, releases: &mut Plan, desired: &D
                 }
             },
             Step::Wait(Wait::Approval(why)) => {
-                let waits = |planned| Planned { approval: Approval::Missing, ..planned };
-                let (action, definitions) = if why.is_removal() {
-                    (plan::Action::Uninstall { skip_hooks: false }, Vec::new())
+                if why.is_removal() {
+                    let action = plan::Action::Uninstall { skip_hooks: false };
+                    let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
+                    draft.add(Planned { approval: Approval::Missing, ..planned });
                 } else {
                     // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for
                     // approval.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
-                    (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
-                };
-                let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
-                draft.add_with_prerequisites(waits(planned), definitions.into_iter().map(waits).collect());
+                    add_waiting_upgrade(draft, name, key, why, definitions.actions);
+                }
             }
             Step::Wait(_) | Step::Settling(_) | Step::Ready => {}
         }
     }
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
+}
+
+/// Adds an upgrade that waits for approval, with the writes of CRDs that must precede it.
+fn add_waiting_upgrade(draft: &mut Draft<'_>, name: String, key: ReleaseKey, why: &Reason, definitions: Vec<Planned>) {
+    let waits = |planned| Planned { approval: Approval::Missing, ..planned };
+    let action = plan::Action::Upgrade { delete_jobs: Vec::new() };
+    let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
+    draft.add_with_prerequisites(waits(planned), definitions.into_iter().map(waits).collect());
 }
 
 /// How many more helm processes may start in this pass (`processes`), and how many of these may render a chart
@@ -148,9 +168,9 @@ pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator
             are_left = true;
             continue;
         };
-        for (key, _) in jobs {
+        for (key, uid) in jobs {
             are_left = true;
-            let action = Action::Delete { kind: Kind::Job, key: key.clone() };
+            let action = Action::Delete { kind: Kind::Job, key: key.clone(), uid: uid.clone() };
             draft.add(Planned::new(action, format!("release {release} was uninstalled")));
         }
     }

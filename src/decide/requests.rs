@@ -16,7 +16,7 @@ use osdpl_core::api::ValuesKind;
 use osdpl_core::endpoint::Target;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
-use osdpl_core::openstack::HostQuery;
+use osdpl_core::openstack::{Access, HostQuery};
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
@@ -54,7 +54,7 @@ impl std::fmt::Display for Reference {
 }
 
 /// The chart that a release is installed from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
     /// The name of the chart.
     pub name: String,
@@ -62,11 +62,51 @@ pub struct ChartRequest {
     pub version: Option<String>,
     /// The repository of the chart; `None` requests the operator's own repository.
     pub repository: Option<String>,
+    /// The only accepted digest of the chart; `None` accepts the digest in the operator's chart lock, or else any.
+    pub digest: Option<ExpectedDigest>,
+}
+
+/// The only accepted digest of a chart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExpectedDigest {
+    /// The digest as text.
+    pub digest: String,
+    /// The place that names the digest.
+    pub source: DigestSource,
+}
+
+/// The place that names the digest of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DigestSource {
+    /// The field `digest` of the release in the spec. It takes precedence over the operator's chart lock.
+    Spec,
+    /// The lock that an addition to the catalogue contains.
+    Addition,
+    /// The status, which has the digest of the first pull.
+    Status,
+}
+
+impl ChartRequest {
+    /// Creates the request for the locked version of a chart, from the operator's own repository.
+    pub fn locked(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that was
+    /// fetched for `before`; `None` if there is no chart.
+    pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
+        let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
+        let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
+        self == before || is_same_chart && ready.is_some_and(is_accepted)
+    }
 }
 
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
+    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release records
+    /// and osdpl's own objects only there.
+    pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
     /// The objects that have the name of an object of osdpl but lack osdpl's label, and that the operator therefore
@@ -83,6 +123,8 @@ pub struct Requests {
     pub watches: Option<Watches>,
     /// The query about Nova's hosts; `None` if Nova is not queried.
     pub hosts: Option<HostQuery>,
+    /// How to ask Nova for instances; `None` if Nova is not asked.
+    pub instances: Option<Access>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
 }

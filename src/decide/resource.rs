@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
+use kube::api::ObjectMeta;
 
 use super::ownership::claim;
 use super::snapshot::Snapshot;
@@ -84,17 +85,19 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the policy of this pass, from the spec and the annotations.
+/// Returns the policy of this pass, from the spec and the annotations. The caller sets `changed_additions`.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
         approved: deployment.annotations().get(APPROVE).cloned(),
+        approved_target: deployment.status.as_ref().and_then(|status| status.approved_target.clone()),
         adopt: annotated_names(deployment, ADOPT),
         repair: annotated_names(deployment, REPAIR),
         skip_hooks: annotated_names(deployment, SKIP_HOOKS),
         paused: deployment.spec.paused,
         paused_releases: paused_releases(&deployment.spec),
         deleting: deployment.metadata.deletion_timestamp.is_some(),
+        changed_additions: BTreeSet::new(),
     }
 }
 
@@ -109,23 +112,22 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
 ///
 /// A resource from which osdpl has removed its finalizer does not count, even if the finalizer of another controller
 /// keeps the resource in the cluster.
-pub fn find_older<'a>(
-    all: impl IntoIterator<Item = &'a OpenStackDeployment>,
+pub fn find_older<'a, K: ResourceExt + 'a>(
+    all: impl IntoIterator<Item = &'a K>,
     than: Option<&OpenStackDeployment>,
 ) -> Option<String> {
-    let age =
-        |d: &OpenStackDeployment| (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone());
-    let oldest = all.into_iter().filter(|other| !is_finalized(other)).min_by_key(|other| age(other))?;
-    than.is_none_or(|this| age(oldest) < age(this))
+    let age = |meta: &ObjectMeta| (meta.creation_timestamp.clone().map(|time| time.0), meta.uid.clone());
+    let oldest = all.into_iter().filter(|other| !is_finalized(*other)).min_by_key(|other| age(other.meta()))?;
+    than.is_none_or(|this| age(oldest.meta()) < age(&this.metadata))
         .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
 }
 
 /// Returns whether a resource is being deleted and osdpl has already removed its finalizer.
 ///
 /// The finalizer of another controller may keep such a resource in the cluster for long.
-pub fn is_finalized(deployment: &OpenStackDeployment) -> bool {
+pub fn is_finalized(deployment: &impl ResourceExt) -> bool {
     let is_ours = |finalizer: &String| finalizer == FINALIZER;
-    deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
+    deployment.meta().deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
 }
 
 #[cfg(test)]

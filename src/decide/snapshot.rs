@@ -15,7 +15,7 @@ use osdpl_core::cause::AffectedObject;
 use osdpl_core::desired::{Blocked, ChartInfo, Finding};
 use osdpl_core::nodes::Inventory;
 use osdpl_core::observed::{Claim, Class, DaemonSetGroup, Observed, ReleaseKey, RolloutPods};
-use osdpl_core::openstack::HostObservation;
+use osdpl_core::openstack::{HostObservation, InstanceObservation};
 
 /// All data that a decision uses.
 pub struct Snapshot {
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub deployment: OpenStackDeployment,
     /// The catalogue, with the services, presets and features that `ConfigMap`s add.
     pub catalog: Arc<Catalog>,
-    /// Errors and warnings about the `ConfigMap`s that add to the catalogue.
+    /// Errors about the `ConfigMap`s that add to the catalogue.
     pub catalog_findings: Vec<Finding>,
     /// How many helm processes can start now, and the version of helm.
     pub helm: Helm,
@@ -45,18 +45,46 @@ pub struct Snapshot {
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     /// The result of the last query about Nova's hosts; `None` if there was no query yet.
     pub hosts: Option<Arc<HostObservation>>,
+    /// The last response of Nova about instances; `None` if there was no query yet.
+    pub instances: Option<Arc<InstanceObservation>>,
     /// Problems of the tasks that watch the cluster in the background.
     pub problems: Vec<String>,
     /// The objects that the operator watches.
     pub objects: Objects,
     /// The responses to the reads that the last plan requested.
     pub responses: Responses,
+    /// The namespaces in which the operator has rights; `None` if it has rights in all namespaces.
+    pub permitted: Option<BTreeSet<String>>,
     /// The uninstalled releases whose Jobs osdpl must still delete.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,
     /// The assumptions of `osdpl plan` about data that only the operator has; `None` in the operator itself.
     pub assumed: Option<Assumed>,
+}
+
+impl Snapshot {
+    /// Removes the releases and objects in namespaces that are being deleted, if the resource is being deleted and the
+    /// operator has rights only in some namespaces.
+    ///
+    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
+    /// can't uninstall the releases there, and need not.
+    pub fn forget_terminating(&mut self) {
+        if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
+            return;
+        }
+        let terminating = &self.observed.terminating;
+        let stays = |key: &ReleaseKey| !terminating.contains(&key.namespace);
+        self.observed.releases.retain(|key, _| stays(key));
+        self.objects.secrets.retain(|key, _| stays(key));
+        self.objects.maps.retain(|key, _| stays(key));
+        self.uninstalled.retain(stays);
+    }
+
+    /// Whether the operator has rights in a namespace.
+    pub(crate) fn is_permitted(&self, namespace: &str) -> bool {
+        self.permitted.as_ref().is_none_or(|permitted| permitted.contains(namespace))
+    }
 }
 
 /// The assumptions of `osdpl plan` about data that only the operator has.
@@ -116,6 +144,21 @@ pub enum ChartState {
 }
 
 impl Charts {
+    /// Returns whether the requested chart of a release is available; `None` if the operator has not requested it yet.
+    pub(crate) fn state(&self, release: &str, request: &ChartRequest) -> Option<&ChartState> {
+        let (before, state) = self.known.get(release)?;
+        let ready = match state {
+            ChartState::Ready(chart) => Some(chart.digest.as_str()),
+            ChartState::Pending | ChartState::Failed(..) => None,
+        };
+        Some(state).filter(|_| request.is_answered_by(before, ready))
+    }
+
+    /// Returns whether the requested chart comes from a folder.
+    pub(crate) fn is_in_folder(&self, request: &ChartRequest) -> bool {
+        self.folder && request.repository.is_none()
+    }
+
     /// Returns the version of a chart that an addition to the catalogue pins.
     ///
     /// Returns `None` if no addition pins the chart, if the charts come from a folder, or if the operator's own chart

@@ -10,6 +10,7 @@ use osdpl_core::api::FINALIZER;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{ChartInfo, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::openstack::InstanceObservation;
 use osdpl_core::plan::{self, Step, Wait};
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ fn snapshot(change: Value) -> Snapshot {
     let mut object = map(object);
     osdpl_values::merge(&mut object, map(change));
     let chart = |name: &str| {
-        let request = ChartRequest { name: name.into(), version: Some("1.0.0".into()), repository: None };
+        let request = ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked(name) };
         let fact = ChartInfo { digest: "sha256:1".into(), fingerprint: "1".into(), ..ChartInfo::default() };
         (name.to_owned(), (request, ChartState::Ready(fact)))
     };
@@ -50,9 +51,11 @@ fn snapshot(change: Value) -> Snapshot {
         classes: None,
         rolling: Arc::default(),
         hosts: None,
+        instances: None,
         problems: Vec::new(),
         objects: Objects { listed: true, ..Objects::default() },
         responses: Responses::new(),
+        permitted: None,
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,
@@ -144,6 +147,27 @@ fn generates_credentials_before_helm_starts() {
     );
 }
 
+#[test]
+fn generates_no_credentials_in_place_of_damaged_ones() {
+    for (data, why) in [
+        (json!({"admin": "//4="}), "has a value that is no UTF-8 text"),
+        (json!({"root": "aHVudGVyMg=="}), "has none of the keys that osdpl stores there"),
+    ] {
+        let mut snapshot = snapshot(json!({}));
+        let name = "nimbus-credentials-store";
+        let labels = json!({"osdpl.dev/deployment": "openstack.nimbus"});
+        let secret = json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels}, "data": data});
+        let key = ReleaseKey::new("openstack", name);
+        snapshot.objects.secrets.insert(key, Arc::new(serde_json::from_value(secret).unwrap()));
+        let plan = complete(&mut snapshot);
+        let step = &plan.releases.decisions["store"].step;
+        let Step::Wait(Wait::Blocked { message, .. }) = step else { panic!("{step:?}") };
+        let expected =
+            format!("Secret openstack/{name} {why}, and no release record contains admin: restore the Secret");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
 /// Returns a CRD with one version.
 fn crd(version: &str) -> CustomResourceDefinition {
     let object = json!({
@@ -204,10 +228,65 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
         [expected[1], expected[3]],
         "osdpl plans nothing for a namespace and a CRD that exist"
     );
-    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored("v1")))));
-    let outdated = "apply CustomResourceDefinition stores.example.org: the chart of store has another version, and \
-                    helm does not upgrade CRDs";
-    assert_eq!(actions(&complete(&mut snapshot)), [expected[1], outdated, expected[3]]);
+}
+
+/// Returns the steps of `store` in words, and the actions of the plan, while the cluster has this CRD.
+fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
+    let mut snapshot = snapshot_with_crd();
+    snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());
+    snapshot.deployment.spec.approval = serde_json::from_value(json!(approval)).unwrap();
+    snapshot.deployment.metadata.annotations = serde_json::from_value(annotations).unwrap();
+    respond_with_crd(&mut snapshot, Ok(Some(Arc::new(stored.clone()))));
+    let plan = complete(&mut snapshot);
+    let step = match &plan.releases.decisions["store"].step {
+        Step::Wait(wait) => wait.to_string(),
+        Step::Do(action, _) => action.to_string(),
+        other => format!("{other:?}"),
+    };
+    let planned = plan.actions.iter().filter(|planned| planned.approval == Approval::NotNeeded);
+    let mut all: Vec<String> = planned.map(|planned| planned.action.to_string()).collect();
+    all.extend(plan.findings.iter().map(ToString::to_string));
+    (step, all)
+}
+
+#[test]
+fn changes_of_existing_crds_wait_for_approval() {
+    let (step, actions) = with_stored_crd(&stored("v1"), json!({}), "Manual");
+    let why = "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: \
+               stores.example.org: waits for approval (osdpl approve)";
+    assert_eq!((step.as_str(), actions), (why, vec![]));
+    let apply = "apply CustomResourceDefinition stores.example.org".to_owned();
+    let upgrade = "helm upgrade --install".to_owned();
+    let done = (upgrade.clone(), vec![apply, format!("store: {upgrade}")]);
+    assert_eq!(with_stored_crd(&stored("v1"), json!({}), "Automatic"), done);
+    let mut snapshot = snapshot_with_crd();
+    let hash = complete(&mut snapshot).releases.hash;
+    assert_eq!(with_stored_crd(&stored("v1"), json!({"osdpl.dev/approve": hash}), "Manual"), done);
+}
+
+#[test]
+fn keeps_crds_of_other_owners_and_newer_crds() {
+    let mut of_release = stored("v1");
+    let owner = json!({"meta.helm.sh/release-name": "stores", "meta.helm.sh/release-namespace": "tenant"});
+    of_release.metadata.annotations = serde_json::from_value(owner).unwrap();
+    let mut of_kubectl = stored("v1");
+    let entry = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:versions": {}}}}]);
+    of_kubectl.metadata.managed_fields = serde_json::from_value(entry).unwrap();
+    for (stored, owner) in [(of_release, "helm release tenant/stores"), (of_kubectl, "field manager \"kubectl\"")] {
+        let (step, actions) = with_stored_crd(&stored, json!({}), "Automatic");
+        assert_eq!(actions, [""; 0]);
+        assert!(step.contains(&format!("CRD stores.example.org, which {owner} owns")), "{step}");
+    }
+    let mut newer = stored("v2");
+    newer.spec.versions.extend(stored("v3").spec.versions);
+    let (step, actions) = with_stored_crd(&newer, json!({}), "Automatic");
+    assert_eq!(step, "helm upgrade --install");
+    assert_eq!(actions.len(), 2, "{actions:?}");
+    assert!(actions[1].contains("the cluster has a newer version of CRD stores.example.org"), "{actions:?}");
+    let mut more_fields = stored("v2");
+    let schema = |field: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "array", "items": {"type": "object", "properties": {field: {"type": "string"}}}}}}});
+    more_fields.spec.versions[0].schema = serde_json::from_value(schema("size")).unwrap();
+    assert!(with_stored_crd(&more_fields, json!({}), "Manual").1[1].contains("newer version"));
 }
 
 #[test]
@@ -297,4 +376,180 @@ fn removes_the_finalizer_last() {
     respond(&mut snapshot, &plan);
     let plan = decide(&snapshot);
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
+}
+
+/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. Nova has responded with `found`.
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
+    let mut object = json!({
+        "metadata": {"deletionTimestamp": "2026-11-25T00:00:00Z"},
+        "spec": {"presets": [], "services": {"keystone": {"enabled": true}, "nova": {"enabled": true}}},
+        "status": {"ownedReleases": ["openstack/keystone", "openstack/nova"]},
+    });
+    osdpl_values::merge(object.as_object_mut().unwrap(), change.as_object().unwrap().clone());
+    let mut snapshot = snapshot(object);
+    snapshot.catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
+    let admin = json!({"endpoints": {"identity": {"auth": {"admin": {"password": "hunter2"}}}}});
+    for name in ["keystone", "nova"] {
+        let key = ReleaseKey::new("openstack", name);
+        let mut record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
+        record.was_deployed = true;
+        let read = Read::Values { release: key.clone(), revision: record.revision, required: false };
+        let values = Arc::new(admin.as_object().cloned().unwrap());
+        let received = Received { response: Response::Values(Ok(values)), at: snapshot.now, fresh: true };
+        snapshot.responses.insert(read, received);
+        snapshot.observed.releases.insert(key, record);
+    }
+    let access = complete(&mut snapshot).requests.instances;
+    snapshot.instances = access.zip(found).map(|(access, found)| {
+        let found = found.map(|found| found.map(str::to_owned)).map_err(str::to_owned);
+        Arc::new(InstanceObservation { access, found })
+    });
+    snapshot
+}
+
+#[test]
+fn a_deletion_waits_while_nova_has_instances() {
+    let waits = |change: Value, found: Option<Result<Option<&str>, &str>>| {
+        let plan = complete(&mut deleting_nova(change, found));
+        let acts = plan.actions.iter().any(|planned| matches!(planned.action, Action::Release { .. }));
+        assert_ne!(acts, plan.deleting.as_ref().is_some_and(|message| message.contains("so nothing is uninstalled")));
+        plan.deleting.filter(|_| !acts)
+    };
+    let remedy = ", so nothing is uninstalled: delete the instances first; or set spec.deletionPolicy to Detach, so that \
+                  everything keeps running; or destroy them with the cloud: kubectl -n openstack annotate osdpl nimbus \
+                  osdpl.dev/delete-with-instances=nimbus";
+    for (found, problem) in [
+        (None, "Nova has not responded yet whether it has instances"),
+        (Some(Ok(Some("web"))), "Nova has instances, such as web"),
+        (Some(Err("503")), "Nova can't be asked for instances: 503"),
+    ] {
+        assert_eq!(waits(json!({}), found), Some(format!("{problem}{remedy}")));
+        let allowed = json!({"metadata": {"annotations": {"osdpl.dev/delete-with-instances": "nimbus"}}});
+        assert_eq!(waits(allowed, found), None);
+        let copied = json!({"metadata": {"annotations": {"osdpl.dev/delete-with-instances": "other"}}});
+        assert!(waits(copied, found).is_some());
+        assert_eq!(waits(json!({"spec": {"deletionPolicy": "Detach"}}), found), None);
+        assert!(waits(json!({"spec": {"deletionPolicy": "Purge"}}), found).is_some());
+    }
+    assert_eq!(waits(json!({}), Some(Ok(None))), None);
+}
+
+#[test]
+fn a_deletion_does_not_wait_for_a_nova_that_is_gone() {
+    use osdpl_core::release::Status;
+    let nova = ReleaseKey::new("openstack", "nova");
+    let terminating = |snapshot: &mut Snapshot, nova: &ReleaseKey| {
+        snapshot.observed.terminating.insert(nova.namespace.clone());
+    };
+    let waits = |change: fn(&mut Snapshot, &ReleaseKey)| {
+        let mut snapshot = deleting_nova(json!({}), Some(Err("503")));
+        change(&mut snapshot, &nova);
+        complete(&mut snapshot).deleting.is_some_and(|message| message.contains("so nothing is uninstalled"))
+    };
+    assert!(waits(|_, _| {}));
+    assert!(!waits(|snapshot, nova| drop(snapshot.observed.releases.remove(nova))));
+    assert!(!waits(|snapshot, nova| snapshot.observed.releases.get_mut(nova).unwrap().status = Status::Uninstalling));
+    assert!(!waits(|snapshot, nova| snapshot.observed.releases.get_mut(nova).unwrap().was_deployed = false));
+    assert!(!waits(terminating));
+    let mut unknown = deleting_nova(json!({}), Some(Ok(None)));
+    for received in unknown.responses.values_mut() {
+        received.response = Response::Values(Ok(Arc::default()));
+    }
+    let message = complete(&mut unknown).deleting.unwrap();
+    assert!(message.contains("don't contain the password of Keystone's administrator"), "{message}");
+}
+
+/// Returns the message of a release that osdpl refuses; empty if it does not refuse the release.
+fn refusal(plan: &Plan, release: &str) -> String {
+    match &plan.releases.decisions[release].step {
+        Step::Wait(Wait::Blocked { message, .. }) => message.clone(),
+        _ => String::new(),
+    }
+}
+
+/// Returns a snapshot in which the release `store` is in the namespace `data`, in which the operator has no rights.
+fn snapshot_with_store_outside() -> Snapshot {
+    let store = json!({"releases": {"store": {"namespace": "data"}}});
+    let mut snapshot = snapshot(json!({"spec": {"services": {"store": store}}}));
+    snapshot.permitted = Some(["openstack".to_owned()].into());
+    snapshot.objects.namespaces = Some(["openstack".to_owned(), "data".to_owned()].into());
+    snapshot
+}
+
+#[test]
+fn refuses_only_releases_in_namespaces_without_rights() {
+    let mut snapshot = snapshot_with_store_outside();
+    let plan = complete(&mut snapshot);
+    let message = refusal(&plan, "store");
+    assert!(message.starts_with("spec.services.store.releases.store.namespace: "), "{message}");
+    assert!(message.contains("only in the namespaces openstack; add data to `namespaces`"), "{message}");
+    assert_eq!(refusal(&plan, "front"), "");
+    assert!(plan.owned.unwrap().iter().all(|key| key.namespace == "openstack"), "osdpl never installs the release");
+
+    snapshot.permitted = Some(["openstack".to_owned(), "data".to_owned()].into());
+    snapshot.objects.namespaces = Some(["openstack".to_owned()].into());
+    let plan = complete(&mut snapshot);
+    let message = refusal(&plan, "store");
+    assert!(message.contains("the namespace data does not exist, and the operator may not create"), "{message}");
+    assert!(plan.actions.iter().all(|planned| !matches!(planned.action, Action::CreateNamespace(_))));
+    snapshot.permitted = None;
+    let plan = complete(&mut snapshot);
+    assert!(plan.actions.iter().any(|planned| matches!(planned.action, Action::CreateNamespace(_))));
+}
+
+#[test]
+fn keeps_releases_in_namespaces_that_lost_their_rights() {
+    let mut moved = snapshot_with_store_outside();
+    moved.deployment.spec.services.clear();
+    let status = json!({"ownedReleases": ["data/store"]});
+    moved.deployment.status = Some(serde_json::from_value(status).unwrap());
+    let plan = complete(&mut moved);
+    let message = refusal(&plan, "store");
+    assert!(message.contains("can't manage helm release data/store"), "{message}");
+    assert!(plan.owned.unwrap().contains(&ReleaseKey::new("data", "store")));
+
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let mut deleting = snapshot(deleted);
+    deleting.permitted = moved.permitted;
+    deleting.deployment.status = moved.deployment.status;
+    let plan = complete(&mut deleting);
+    let waits = plan.deleting.clone().unwrap();
+    assert!(waits.starts_with("helm release data/store of this cloud can't be uninstalled: "), "{waits}");
+    assert!(waits.ends_with("or set spec.deletionPolicy to Detach, which keeps all releases"), "{waits}");
+    assert!(plan.actions.is_empty(), "{:?}", actions(&plan));
+}
+
+#[test]
+fn ignores_a_resource_in_a_namespace_without_rights() {
+    let permitted = BTreeSet::from(["clouds".to_owned()]);
+    let resource = snapshot(json!({})).deployment;
+    assert_eq!(find_outside(&resource, None), None);
+    assert_eq!(find_outside(&resource, Some(&["openstack".to_owned()].into())), None);
+    let Some(Ignored::Outside(message)) = find_outside(&resource, Some(&permitted)) else { panic!() };
+    assert!(message.contains("only in the namespaces clouds; add openstack to `namespaces`"), "{message}");
+    let deleted = snapshot(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})).deployment;
+    let outside = find_outside(&deleted, Some(&permitted)).unwrap();
+    let plan = decide_ignored(&deleted, outside);
+    assert!(plan.actions.is_empty() && plan.hold.is_none(), "the finalizer stays, and the status says why");
+    let plan = decide_ignored(&deleted, Ignored::Older("openstack/first".into()));
+    assert!(matches!(plan.actions[0].action, Action::RemoveFinalizer) && plan.hold == Some(Hold::Watch));
+}
+
+#[test]
+fn forgets_releases_in_a_terminating_namespace_without_rights() {
+    let remaining = |permitted: Option<BTreeSet<String>>| {
+        let mut snapshot = snapshot(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+        for namespace in ["openstack", "data"] {
+            let record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
+            snapshot.observed.releases.insert(ReleaseKey::new(namespace, "store"), record);
+        }
+        snapshot.observed.terminating.insert("openstack".into());
+        snapshot.permitted = permitted;
+        snapshot.forget_terminating();
+        snapshot.observed.releases.keys().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let both = BTreeSet::from(["openstack".to_owned(), "data".to_owned()]);
+    assert_eq!(remaining(Some(both)), ["data/store"]);
+    assert_eq!(remaining(None), ["data/store", "openstack/store"], "with rights in all namespaces, helm uninstalls it");
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 use serde_json::Value;
 
-use osdpl_core::api::{OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::api::{AdditionReference, OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
@@ -33,6 +35,28 @@ pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manif
         values_from.insert((source.kind, source.name.clone(), key), values);
     }
     values_from
+}
+
+/// Returns the additions that a resource names, with the `ConfigMap`s that the manifests contain.
+pub fn named_additions(resource: &Value, manifests: &[Value]) -> NamedAdditions {
+    let namespace = resource["metadata"]["namespace"].as_str().unwrap_or("openstack");
+    let data = |name: &str| config_map_data(name, namespace, manifests).unwrap_or(Ok(None));
+    NamedAdditions::read(&addition_references(resource), namespace, data)
+}
+
+/// Returns the references to additions in a resource; none if the schema forbids the list, which is another finding.
+pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
+    Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
+}
+
+/// Returns the data of a `ConfigMap` in the namespace of the resource; `None` if the manifests do not contain it.
+pub fn config_map_data(name: &str, namespace: &str, manifests: &[Value]) -> Option<ConfigMapData> {
+    let data = find("ConfigMap", name, namespace, manifests)?["data"].as_object();
+    let text = |(key, value): (&String, &Value)| match value.as_str() {
+        Some(text) => Ok((key.clone(), text.to_owned())),
+        None => Err(format!("key {key:?} must be a string; write `|` after the key, and the file below it")),
+    };
+    Some(data.into_iter().flatten().map(text).collect::<Result<_, _>>().map(Some))
 }
 
 /// Describes the objects that `valuesFrom` references but the manifests do not contain, each with the field that

@@ -17,10 +17,10 @@ mod review;
 mod schema;
 
 pub use crate::field::keys_of_field;
-pub use crate::manifests::missing_sources;
+pub use crate::manifests::{addition_references, config_map_data, missing_sources, named_additions};
 pub use admission::spec_to_check;
 pub use crd::{Schemas, read_spec};
 pub use file::{Content, Document, ParsedDocument, split_documents};
 pub use kinds::{Kind, is_deployment, likely_mistake, objects};
-pub use report::{Argument, Report, Summary, describe_kinds, report};
+pub use report::{Argument, Report, Summary, describe_kinds, manifests, report};
 pub use review::ReviewInput;

@@ -25,7 +25,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
-use osdpl_client::{Error, run_controller};
+use osdpl_client::{Error, Scope, Stored, run_controller};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::CloudSettings;
 use tokio::sync::{Mutex, Notify};
@@ -102,16 +102,16 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 /// Runs the controller until `stop`, then completes the current pass.
 ///
 /// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
-/// operator passes [`REQUEUE_DELAY`] by default.
+/// operator passes [`REQUEUE_DELAY`] by default. `scope` contains the namespaces in which `client` has rights.
 pub async fn run(
-    client: Client,
+    (client, scope): (Client, Scope),
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
     requeue_delay: Duration,
     stop: CancellationToken,
 ) {
     let this = Arc::new(MaintenanceController {
-        cluster: Cluster::new(client),
+        cluster: Cluster::new(client, scope),
         operator,
         openstack,
         trigger: Arc::default(),
@@ -134,7 +134,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         () = this.operator.ready() => {}
         () = stop.cancelled() => return,
     }
-    let controller = Controller::new(this.cluster.maintenances(), watcher::Config::default());
+    let controller = Controller::new(this.cluster.stored_maintenances(), watcher::Config::default());
     let store = controller.store();
     let passes = controller.reconcile_all_on(this.triggers()).graceful_shutdown_on(stop.clone().cancelled_owned()).run(
         reconcile,
@@ -145,16 +145,17 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn requeue_failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<MaintenanceController>) -> controller::Action {
+fn requeue_failed(_: Arc<Stored<NodeMaintenance>>, _: &Error, this: Arc<MaintenanceController>) -> controller::Action {
     this.operator.count_failure();
     controller::Action::requeue(this.short_delay())
 }
 
 /// Reconciles one maintenance: executes its actions until it must wait or is complete.
 async fn reconcile(
-    maintenance: Arc<NodeMaintenance>,
+    stored: Arc<Stored<NodeMaintenance>>,
     this: Arc<MaintenanceController>,
 ) -> Result<controller::Action, Error> {
+    let Some(maintenance) = stored.content() else { return Ok(controller::Action::await_change()) };
     let name = maintenance.name_any();
     let mut states = this.states.lock().await;
     let setting = this.operator.setting();
@@ -162,7 +163,7 @@ async fn reconcile(
     // before the time `until`.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
-        failure.filter(|failure| failure.input == input_of(&maintenance) && failure.until > Timestamp::now())
+        failure.filter(|failure| failure.input == input_of(maintenance) && failure.until > Timestamp::now())
     {
         return Ok(requeue_at(failure.until));
     }

@@ -2,31 +2,42 @@
 //!
 //! Each pass reads the objects that it needs. The controller watches only the NodeMaintenances.
 
+use std::fmt::Debug;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
-use osdpl_client::{Error, ErrorContext};
+use osdpl_client::{Error, ErrorContext, Scope, Stored};
 use osdpl_core::api::{
     MAINTENANCE_FINALIZER, MANAGER, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, RETRY,
 };
 use osdpl_core::catalog::Component;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// A client of the API server. Each method fails if the API server refuses the request or is unreachable.
 pub(crate) struct Cluster {
     client: Client,
+    /// The namespaces in which the operator has rights.
+    scope: Scope,
 }
 
 impl Cluster {
-    /// Creates a client from a Kubernetes client.
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    /// Creates a client from a Kubernetes client that has rights in `scope`.
+    pub(crate) fn new(client: Client, scope: Scope) -> Self {
+        Self { client, scope }
     }
 
     /// Returns a client for requests about NodeMaintenance resources.
     pub(crate) fn maintenances(&self) -> Api<NodeMaintenance> {
+        Api::all(self.client.clone())
+    }
+
+    /// Returns a client for the watch on NodeMaintenance resources, of which some may be unreadable.
+    pub(crate) fn stored_maintenances(&self) -> Api<Stored<NodeMaintenance>> {
         Api::all(self.client.clone())
     }
 
@@ -106,11 +117,10 @@ impl Cluster {
         api.patch(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
-    /// Lists the pods on a node.
+    /// Lists the pods on a node, in the namespaces in which the operator has rights.
     pub(crate) async fn list_pods_on(&self, node: &str) -> Result<Vec<Pod>, Error> {
-        let api: Api<Pod> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        Ok(api.list(&params).await.with_context(|| format!("listing the pods on {node}"))?.items)
+        self.list(&params, || format!("listing the pods on {node}")).await
     }
 
     /// Lists the pods of a component.
@@ -129,10 +139,20 @@ impl Cluster {
         Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
     }
 
-    /// Lists all disruption budgets.
+    /// Lists all disruption budgets, in the namespaces in which the operator has rights.
     pub(crate) async fn list_budgets(&self) -> Result<Vec<PodDisruptionBudget>, Error> {
-        let api: Api<PodDisruptionBudget> = Api::all(self.client.clone());
-        Ok(api.list(&ListParams::default()).await.with_context(|| "listing PodDisruptionBudgets".into())?.items)
+        self.list(&ListParams::default(), || "listing PodDisruptionBudgets".into()).await
+    }
+
+    async fn list<K>(&self, params: &ListParams, what: impl Fn() -> String) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let mut found = Vec::new();
+        for api in self.scope.apis::<K>(&self.client) {
+            found.extend(api.list(params).await.with_context(&what)?.items);
+        }
+        Ok(found)
     }
 }
 

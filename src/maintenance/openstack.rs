@@ -88,6 +88,15 @@ impl OpenStackClient {
         Ok(all)
     }
 
+    /// Returns the name of an instance of the cloud; `None` if Nova has no instance.
+    ///
+    /// # Errors
+    /// See [`OpenStackClient::call`].
+    pub async fn find_instance(&self, access: &Access) -> Result<Option<String>, Error> {
+        let found = self.call(access, &nova::any_server()).await?.servers;
+        Ok(found.into_iter().next().map(|server| if server.name.is_empty() { server.id } else { server.name }))
+    }
+
     /// Lists all hypervisors, page by page.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The chart store: provides verified charts from a folder or a repository as local archives for helm.
 //!
 //! ```text
-//!  ChartRequest{name, version, repository} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}
+//!  ChartRequest{name, version, repository, digest} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}
 //!                             │
 //!     folder: find the chart, pack a directory like `helm package`     folder, directory, ignore
 //!     repository: cached and verified, else pulled by helm             pull (interface), cache
@@ -38,7 +38,7 @@ mod source;
 mod store;
 
 pub use cache::write_atomically;
-pub use chart::{Chart, ChartRequest, LockState};
+pub use chart::{Chart, LockState};
 pub use digest::{Digest, InvalidDigest};
 pub use error::{Error, Mismatch};
 pub use lock::{InvalidLock, Lock, LockEntry};
@@ -46,6 +46,8 @@ pub use problem::ChartProblem;
 pub use pull::Pull;
 pub use source::{InvalidSource, Source, UPSTREAM};
 pub use store::Store;
+
+pub use osdpl_decide::ChartRequest;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! ```text
 //! Reader         reads: one-off reads of plans, helm's release records
 //! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
-//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, additions, namespaces and Rook
+//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, namespaces and Rook
 //! ```
 
 mod additions;
@@ -18,7 +18,6 @@ mod namespaces;
 mod nodes;
 mod object_watches;
 mod objects;
-mod operator_pods;
 mod owned;
 mod reads;
 mod records;
@@ -27,23 +26,22 @@ mod rook;
 mod stored_secrets;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Api;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::{Controller, watcher};
-use osdpl_client::ErrorContext;
+use osdpl_client::{ErrorContext, Scope, Stored};
 use osdpl_core::api::{MANAGER, OpenStackDeployment};
 use tokio::sync::Notify;
 
 pub(crate) use osdpl_client::{Error, api_message};
 
-pub use additions::{list_additions, read_addition};
 pub(crate) use evict::EvictionResult;
 pub(crate) use namespaces::Namespaces;
 pub(crate) use object_watches::ObjectWatches;
 pub(crate) use objects::JobCreation;
-pub use operator_pods::OperatorPods;
 pub(crate) use owned::is_older;
 pub use stored_secrets::stored_secrets;
 
@@ -51,21 +49,42 @@ pub use stored_secrets::stored_secrets;
 #[derive(Clone)]
 pub struct Reader {
     client: kube::Client,
+    /// The namespaces in which the client has rights.
+    scope: Scope,
 }
 
 impl Reader {
     /// Creates a reader that sends its requests through `client`.
     pub fn new(client: kube::Client) -> Self {
-        Self { client }
+        Self { client, scope: Scope::All }
+    }
+
+    /// Returns the namespaces in which the client has rights.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Returns a reader that treats these namespaces, which are being deleted, as namespaces without rights.
+    ///
+    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. Rights in all
+    /// namespaces are not affected.
+    pub(crate) fn without(&self, terminating: &BTreeSet<String>) -> Self {
+        let scope = match &self.scope {
+            Scope::All => Scope::All,
+            Scope::Namespaces(names) => {
+                Scope::Namespaces(names.iter().filter(|name| !terminating.contains(*name)).cloned().collect())
+            }
+        };
+        Self { client: self.client.clone(), scope }
     }
 
     /// Starts the watches on the objects that reconcile passes read. The watches notify `trigger` of every change.
     pub(crate) fn watch_inputs(&self, trigger: Arc<Notify>) -> ObjectWatches {
-        ObjectWatches::new(self.client.clone(), trigger)
+        ObjectWatches::new(self.client.clone(), &self.scope, trigger)
     }
 
     /// Creates a controller of all `OpenStackDeployment`s. The caller runs it.
-    pub(crate) fn controller(&self) -> Controller<OpenStackDeployment> {
+    pub(crate) fn controller(&self) -> Controller<Stored<OpenStackDeployment>> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }
 }
@@ -103,6 +122,13 @@ impl Cluster {
     #[must_use]
     pub fn with_eviction_client(self, client: kube::Client) -> Self {
         Self { eviction_client: client, ..self }
+    }
+
+    /// Limits the requests for objects of namespaced kinds to these namespaces.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.reader.scope = scope;
+        self
     }
 
     /// Returns the client without methods that write.

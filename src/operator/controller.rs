@@ -30,28 +30,30 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 pub use apply::build_upgrade;
-pub use catalog::CatalogHandle;
+pub use catalog::{CatalogHandle, CatalogWithFindings};
 pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
 pub use secrets::collect_secrets;
 
 use crate::cluster::{Cluster, Error, ObjectWatches};
 use crate::helm::Runner;
+use crate::lease::Leadership;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
-use osdpl_client::run_controller;
+use osdpl_client::{Scope, Stored, run_controller};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::scrub::Scrubber;
-use osdpl_decide::{Hold, Plan, decide, decide_superseded, find_older, is_finalized};
+use osdpl_core::status::Ignored;
+use osdpl_decide::{Hold, Plan, decide, decide_ignored, find_older, find_outside, is_finalized};
 
 /// The delay until the next pass if a pass has requested reads, or has changed objects on which its plan depends.
 const NEXT_PASS: Duration = Duration::from_millis(5);
@@ -72,6 +74,7 @@ pub struct Context {
     pub metrics: Metrics,
     catalog: CatalogHandle,
     runner: Runner,
+    leadership: Leadership,
     inputs: ObjectWatches,
     charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
@@ -83,7 +86,7 @@ pub struct Context {
     pass_timeout: Duration,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
     /// sets this field when it starts the controller.
-    deployments: OnceLock<Store<OpenStackDeployment>>,
+    deployments: OnceLock<Store<Stored<OpenStackDeployment>>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
@@ -109,6 +112,8 @@ pub struct Parts {
     pub tasks: Tasks,
     /// The runner that starts and stops helm processes.
     pub runner: Runner,
+    /// Whether this process is the active operator, which runs passes.
+    pub leadership: Leadership,
     /// The source from which passes get the charts of releases.
     pub charts: ChartSource,
     /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
@@ -124,7 +129,8 @@ pub struct Parts {
 impl Context {
     /// Creates a context. Its watches notify `trigger` when an object changes that a reconcile pass reads.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
-        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics, secrets, pass_timeout } = parts;
+        let Parts { cluster, catalog, tasks, runner, leadership, charts, scrubber, metrics, secrets, pass_timeout } =
+            parts;
         Self {
             inputs: cluster.watch_inputs(Arc::clone(trigger)),
             memory: Mutex::new(Memory::with_secrets(secrets, now())),
@@ -138,6 +144,7 @@ impl Context {
             catalog,
             tasks,
             runner,
+            leadership,
             charts,
             scrubber,
             metrics,
@@ -145,13 +152,20 @@ impl Context {
     }
 }
 
-/// Runs passes for every `OpenStackDeployment` until `stop` is cancelled; returns when the last pass has ended.
+/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop` is
+/// cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        // The webhook needs the catalogue with all additions. Until the operator has read them, its pod is not ready,
-        // so that the webhook's Service sends it no requests.
-        ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.wait_for_additions()) } => {}
+        () = context.tasks.ready() => {}
         () = stop.cancelled() => return,
+    }
+    if !context.leadership.is_active() {
+        context.metrics.set_ready();
+        tokio::select! {
+            () = context.leadership.acquired() => context.learn_stored_secrets().await,
+            () = context.follow_stored_secrets() => {}
+            () = stop.cancelled() => return,
+        }
     }
     let controller = context.cluster.controller();
     let (store, metrics) = (controller.store(), context.metrics.clone());
@@ -171,7 +185,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
+fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: Arc<Context>) -> Action {
     context.metrics.count_failure();
     Action::requeue(ERROR_DELAY)
 }
@@ -181,14 +195,15 @@ fn requeue_after_error(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Cont
 /// # Errors
 /// If the API server refuses a request without which the pass cannot continue, or does not respond in time. The status
 /// reports all other problems.
-async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
+async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
+    let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
     // Wait for the lock without a limit: the pass that holds the lock has a limit of its own.
     let mut memory = context.memory.lock().await;
     // If the pass is stopped, the actions that it has not executed stay due, and the next pass plans them again.
-    let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(&deployment, &context, &mut memory)));
+    let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));
     let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
     drop(memory);
-    let report = context.report_pass_failure(&deployment, result.as_ref().err());
+    let report = context.report_pass_failure(deployment, result.as_ref().err());
     if tokio::time::timeout(context.pass_timeout, report).await.is_err() {
         tracing::warn!("can't report failing passes in the status: the API server did not respond in time");
     }
@@ -206,17 +221,16 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
     }
     let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
     let deployment = written.as_ref().unwrap_or(deployment);
-    if let Some(older) = context.older_deployment(deployment) {
-        let plan = decide_superseded(deployment, older);
+    if let Some(ignored) = context.ignored(deployment) {
+        let plan = decide_ignored(deployment, ignored);
         context.apply(deployment, &plan, memory).await?;
         if plan.hold.is_none() {
             context.publish(deployment, &plan, &BTreeMap::new(), memory).await?;
         }
         return Ok(Action::await_change());
     }
-    if !context.update_catalog(&deployment.namespace().unwrap_or_default(), memory).await {
-        // The watch has not listed the additions to the catalogue yet. When the list is complete, the watch triggers a
-        // pass.
+    if !context.update_catalog(deployment, memory).await {
+        // The watches have not reported the additions to the catalogue yet. When they do, they trigger a pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, memory).await?;
@@ -237,6 +251,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
+            // The actions may have written the status.
+            let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
+            let deployment = written.as_ref().unwrap_or(deployment);
             let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;
             requeue_at = requeue_at.into_iter().chain(publish_at).min();
         }
@@ -266,6 +283,9 @@ impl Context {
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
+        if !plan.requests.namespaces.is_empty() {
+            self.tasks.read_records_in(plan.requests.namespaces.clone());
+        }
         self.charts.request(&plan.requests.charts);
         if let Some(watches) = &plan.requests.watches {
             self.tasks.watch_drift_of(watches.drift.clone());
@@ -276,21 +296,38 @@ impl Context {
         }
         if matches!(plan.hold, None | Some(Hold::Charts | Hold::Watch)) {
             self.tasks.set_host_query(plan.requests.hosts.clone());
+            self.tasks.set_instance_query(plan.requests.instances.clone());
         }
         if let Some(setting) = &plan.requests.setting {
             self.set_maintenance_setting(setting.clone());
         }
     }
 
-    /// Returns the older resource that takes precedence over this one; `None` if this one is the oldest.
-    fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
+    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. A resource
+    /// that can't be read counts, too.
+    fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        find_older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_finalized(other)), Some(deployment))
+        let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);
+        let older = || find_older(all.iter().map(AsRef::as_ref).filter(counts), Some(deployment)).map(Ignored::Older);
+        find_outside(deployment, self.permitted().as_ref()).or_else(older)
+    }
+
+    /// Returns the namespaces in which the operator has rights; `None` if it has rights in all namespaces.
+    fn permitted(&self) -> Option<BTreeSet<String>> {
+        match self.cluster.reader().scope() {
+            Scope::All => None,
+            Scope::Namespaces(names) => Some(names.iter().cloned().collect()),
+        }
+    }
+
+    /// Whether the operator has rights in the namespace of a resource.
+    fn is_in_scope(&self, resource: &impl ResourceExt) -> bool {
+        self.cluster.reader().scope().contains(&resource.namespace().unwrap_or_default())
     }
 
     /// Whether osdpl's finalizer was removed from a resource that is being deleted. The watch may still list the
     /// resource with the finalizer.
-    fn is_finalized(&self, deployment: &OpenStackDeployment) -> bool {
+    fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))
     }

@@ -10,6 +10,7 @@
 //! runner      starts a limited number of helm processes              child       runs one process
 //! failure     classifies helm's error messages                       instance    identifies operator processes
 //! pull        pulls charts for the chart store                       template    renders a chart
+//! guard       kills helm if the operator hangs
 //! ```
 //!
 //! The module is based on the behaviour of helm v3.22.0 and v4.3.1. Two rules matter everywhere:
@@ -26,6 +27,7 @@ pub mod exec;
 mod failure;
 #[cfg(test)]
 mod fake;
+pub mod guard;
 mod instance;
 pub mod kubeconfig;
 pub mod program;
@@ -37,13 +39,13 @@ pub mod template;
 
 pub use arguments::{ChartReference, Upgrade};
 pub use error::Error;
-pub use instance::Instance;
+pub use instance::{Instance, ProcessState};
 pub use program::{Program, Version};
 pub use runner::{Config, Runner};
 
 pub(crate) use arguments::{ApplyMode, Operation, Uninstall};
 pub(crate) use child::{Exit, Outcome, StopReason};
 pub(crate) use failure::{Failure, Subject};
-pub(crate) use instance::{InstanceState, pod_token};
+pub(crate) use guard::Guard;
 pub(crate) use osdpl_core::release::{ReleaseKey, Verb};
 pub(crate) use runner::{Counters, Job, JobRejection, RunningJob};

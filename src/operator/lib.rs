@@ -7,6 +7,7 @@ pub mod charts;
 pub mod cluster;
 pub mod controller;
 pub mod helm;
+pub mod lease;
 mod maintenance;
 pub mod tasks;
 pub mod telemetry;

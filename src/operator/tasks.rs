@@ -9,6 +9,7 @@
 //! drift        changes that others made to the objects of releases
 //! endpoints    responses of the services' APIs
 //! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed it
+//! instances    whether Nova has instances, while a cloud is being deleted
 //! rollouts     the pods of DaemonSets during a rollout
 //! observation  the results of all tasks
 //! watch        a watch that restarts after every failure     cache      the values of one watch
@@ -22,6 +23,7 @@ mod drift;
 mod endpoints;
 mod health;
 mod hosts;
+mod instances;
 mod observation;
 mod partial;
 mod problems;
@@ -36,12 +38,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Client;
+use osdpl_client::Scope;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 pub use observation::Observation;
-pub use watch::Scope;
+pub(crate) use releases::named_namespaces;
 
 use osdpl_core::cause::Chain;
 use osdpl_core::drift::ToleratedChanges;
@@ -49,7 +52,7 @@ use osdpl_core::endpoint::Target;
 use osdpl_core::observed::{
     DaemonSetGroup, EndpointProbe, Liveness, ObservedDrift, ObservedRelease, ReleaseKey, RolloutPods,
 };
-use osdpl_core::openstack::{HostObservation, HostQuery};
+use osdpl_core::openstack::{Access, HostObservation, HostQuery, InstanceObservation};
 use osdpl_core::scrub::Scrubber;
 use problems::Problems;
 
@@ -63,9 +66,9 @@ const RESTART: Duration = Duration::from_secs(2);
 /// period begins after that.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// A function that returns whether the operator process with this identity is alive.
+/// A function that returns whether the operator process with this identity may still run helm.
 ///
-/// osdpl does not unlock a pending release record of a live process. The tasks call the function from async code, so it
+/// osdpl does not unlock a pending release record of such a process. The tasks call the function from async code, so it
 /// must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
@@ -74,7 +77,7 @@ pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
-    /// Checks whether the operator process that made a release record is alive.
+    /// Checks whether the operator process that made a release record may still run helm.
     pub liveness: LivenessCheck,
     /// The kinds, by plural name, that the operator lacks the permission to read.
     ///
@@ -93,6 +96,8 @@ pub struct Options {
 /// The running tasks, with their results. Dropping this value stops the tasks.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
+    record_namespaces: latest::Sender<Option<BTreeSet<String>>>,
+    pending: releases::PendingRecords,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
@@ -101,6 +106,8 @@ pub struct Tasks {
     endpoints: latest::Receiver<Arc<BTreeMap<ReleaseKey, EndpointProbe>>>,
     host_query: latest::Sender<Option<HostQuery>>,
     hosts: latest::Receiver<Option<Arc<HostObservation>>>,
+    instance_query: latest::Sender<Option<Access>>,
+    instances: latest::Receiver<Option<Arc<InstanceObservation>>>,
     rollout_targets: latest::Sender<BTreeSet<DaemonSetGroup>>,
     rolling: latest::Receiver<Arc<BTreeMap<DaemonSetGroup, RolloutPods>>>,
     problems: Problems,
@@ -114,7 +121,10 @@ impl Tasks {
     pub fn spawn(client: &Client, options: &Options, trigger: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
-        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
+        let record_namespaces = latest::Sender::new(None);
+        let namespaces = record_namespaces.subscribe();
+        let (releases, pending) =
+            releases::spawn(&mut spawner, client, options, &problems, namespaces, Arc::clone(trigger));
         let (health, health_shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(trigger));
         let drift_scope = latest::Sender::new(None);
         let drift_task = drift::DriftTask {
@@ -128,11 +138,14 @@ impl Tasks {
         let (probe_targets, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, trigger);
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
         let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
+        let (instance_query, instances) = instances::spawn(&mut spawner, reach, &problems, trigger);
         let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
         let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
         Self {
             releases,
+            record_namespaces,
+            pending,
             health,
             health_shared,
             drift,
@@ -141,6 +154,8 @@ impl Tasks {
             endpoints,
             host_query,
             hosts,
+            instance_query,
+            instances,
             rollout_targets,
             rolling,
             problems,
@@ -170,10 +185,12 @@ impl Tasks {
     pub fn observe(&self) -> Observation {
         Observation {
             releases: self.releases.borrow().clone().unwrap_or_default(),
+            unchanged: self.pending.unchanged(),
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),
             hosts: self.hosts.borrow().clone(),
+            instances: self.instances.borrow().clone(),
             rolling: self.rolling.borrow().clone(),
         }
     }
@@ -182,6 +199,12 @@ impl Tasks {
     /// release.
     pub fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         self.health_shared.explain_pod(namespace, name)
+    }
+
+    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases task
+    /// reads the bodies in the namespaces that the stored resources name.
+    pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
+        replace(&self.record_namespaces, Some(namespaces));
     }
 
     /// Limits the watch for drift to these releases. Before the first call, the watch covers all releases of this
@@ -206,6 +229,11 @@ impl Tasks {
             HostQuery { removed_nodes, ..query }
         });
         replace(&self.host_query, query);
+    }
+
+    /// Sets how the instances task asks Nova for instances; `None` stops the task.
+    pub(crate) fn set_instance_query(&self, access: Option<Access>) {
+        replace(&self.instance_query, access);
     }
 
     /// Allows the hosts task to delete the hosts of these nodes from Nova and Neutron.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -62,6 +62,8 @@ struct Inner {
     wanted_releases: Gauge,
     clouds: Arc<Clouds>,
     last_pass: Arc<LastPass>,
+    /// When the running pass started; `None` if no pass runs.
+    running_since: Mutex<Option<Instant>>,
     ready: AtomicBool,
 }
 
@@ -196,6 +198,7 @@ impl Default for Metrics {
             wanted_releases,
             clouds,
             last_pass,
+            running_since: Mutex::default(),
             ready,
         }))
     }
@@ -205,7 +208,18 @@ impl Metrics {
     /// Counts a reconcile pass, and measures its duration until the returned [`Pass`] is dropped.
     pub(crate) fn start_pass(&self) -> Pass {
         self.0.passes.inc();
-        Pass { metrics: self.clone(), since: now() }
+        let since = now();
+        *self.running_since() = Some(since);
+        Pass { metrics: self.clone(), since }
+    }
+
+    /// Returns how long the running pass has been running; `None` if no pass runs.
+    pub(crate) fn running_pass(&self) -> Option<Duration> {
+        self.running_since().map(|since| since.elapsed())
+    }
+
+    fn running_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.running_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores the time at which a pass completed.
@@ -255,9 +269,13 @@ impl Metrics {
     }
 
     /// Returns all metrics in the `OpenMetrics` text format, with the metrics of helm processes from `counters`.
-    pub(crate) fn encode(&self, counters: Counters) -> String {
+    /// `is_active` tells whether this process is the active operator.
+    pub(crate) fn encode(&self, counters: Counters, is_active: bool) -> String {
         let mut helm = Registry::with_prefix(PREFIX);
         helm.register_collector(Box::new(counters));
+        let leader: Gauge = Gauge::default();
+        leader.set(i64::from(is_active));
+        helm.register("leader", "Whether this process is the active operator (1) or a standby (0)", leader);
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode_registry(&mut text, &self.0.registry);
@@ -276,6 +294,7 @@ pub(crate) struct Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         self.metrics.0.seconds.observe(self.since.elapsed().as_secs_f64());
+        *self.metrics.running_since() = None;
     }
 }
 
@@ -297,9 +316,10 @@ mod tests {
         let mut counters = Counters::default();
         let upgrades = counters.verbs.entry(Verb::Upgrade).or_default();
         (upgrades.started, upgrades.succeeded, upgrades.failed) = (3, 1, 1);
-        let text = metrics.encode(counters.clone());
+        let text = metrics.encode(counters.clone(), true);
         for line in [
             "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
+            "osdpl_leader 1",
             "osdpl_ready{name=\"cloud\"} 1",
             "osdpl_releases_awaiting_approval{name=\"cloud\"} 1",
             "osdpl_helm_running{name=\"cloud\"} 2",
@@ -311,11 +331,11 @@ mod tests {
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
         metrics.set_not_ready("cloud");
-        let text = metrics.encode(counters.clone());
+        let text = metrics.encode(counters.clone(), true);
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
         metrics.remove_cloud("cloud");
-        assert!(!metrics.encode(counters.clone()).contains("name=\"cloud\""));
+        assert!(!metrics.encode(counters.clone(), true).contains("name=\"cloud\""));
     }
 }

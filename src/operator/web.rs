@@ -1,6 +1,7 @@
 //! Serves the operator's probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -13,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::helm::Runner;
+use crate::lease::Leadership;
 use crate::telemetry::Metrics;
 
 /// Opens the port for probes and metrics. The operator calls this before it reads the catalogue or connects to the
@@ -23,43 +25,95 @@ use crate::telemetry::Metrics;
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| {
-        format!("cannot listen on {address} for probes and metrics; set another address with --listen")
+        format!(
+            "cannot listen on {address} for probes and metrics; set another address with --listen or --metrics-listen"
+        )
     })
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled.
+/// The state of the operator that the probes and the metrics report.
+#[derive(Clone)]
+pub struct Health {
+    /// The operator's metrics.
+    pub metrics: Metrics,
+    /// The runner, which counts helm processes.
+    pub runner: Runner,
+    /// Whether this process is the active operator.
+    pub leadership: Leadership,
+    /// How long a pass may take.
+    pub pass_timeout: Duration,
+}
+
+/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on `probes`.
 ///
 /// # Errors
 /// If serving fails.
 pub async fn serve(
-    listener: TcpListener,
-    metrics: Metrics,
-    runner: Runner,
+    (probes, scrapes): (TcpListener, Option<TcpListener>),
+    health: Health,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(scrape))
-        .with_state((metrics, runner));
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
-}
-
-async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoResponse {
-    if metrics.is_ready() {
-        (StatusCode::OK, "ok\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the operator has not read the cluster completely yet\n")
+    let own = Router::new().route("/livez", get(livez)).route("/readyz", get(readyz));
+    let metrics_only = Router::new().route("/metrics", get(scrape));
+    match scrapes {
+        Some(scrapes) => {
+            let own = serve_on(probes, own.with_state(health.clone()), stop.clone());
+            tokio::try_join!(own, serve_on(scrapes, metrics_only.with_state(health), stop)).map(|_| ())
+        }
+        None => serve_on(probes, own.merge(metrics_only).with_state(health), stop).await,
     }
 }
 
-async fn scrape(State((metrics, runner)): State<(Metrics, Runner)>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.encode(runner.counters()))
+async fn serve_on(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+/// Fails only if a pass ignores its own deadline. An unreachable API server must not restart the operator, because the
+/// restart would end helm.
+async fn livez(State(health): State<Health>) -> impl IntoResponse {
+    describe_liveness(health.metrics.running_pass(), health.pass_timeout)
+}
+
+fn describe_liveness(running_pass: Option<Duration>, timeout: Duration) -> (StatusCode, String) {
+    match running_pass.filter(|duration| *duration > timeout * 2) {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(duration) => {
+            let (running, limit) = (duration.as_secs(), timeout.as_secs());
+            let text = format!("a pass has been running for {running} s and ignores its limit of {limit} s\n");
+            (StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
+    }
+}
+
+async fn readyz(State(health): State<Health>) -> impl IntoResponse {
+    match (health.metrics.is_ready(), health.leadership.is_active()) {
+        (true, true) => (StatusCode::OK, "ok: leader\n"),
+        (true, false) => (StatusCode::OK, "ok: standby, another operator is active\n"),
+        (false, _) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "syncing: the operator has not read the cluster completely yet\n")
+        }
+    }
+}
+
+async fn scrape(State(health): State<Health>) -> impl IntoResponse {
+    let text = health.metrics.encode(health.runner.counters(), health.leadership.is_active());
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn is_alive_unless_a_pass_ignores_its_limit() {
+        let limit = Duration::from_mins(1);
+        for (running, expected) in [(None, StatusCode::OK), (Some(limit * 2), StatusCode::OK)] {
+            assert_eq!(describe_liveness(running, limit).0, expected);
+        }
+        let (code, text) = describe_liveness(Some(limit * 3), limit);
+        assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(text, "a pass has been running for 180 s and ignores its limit of 60 s\n");
+    }
 
     #[tokio::test]
     async fn reports_a_taken_address_with_the_option_to_change_it() {

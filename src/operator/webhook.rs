@@ -2,8 +2,11 @@
 //!
 //! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
 //! again: cert-manager writes a renewed certificate to the same files.
+//!
+//! Anyone who reaches the port can send requests, so the webhook limits their size, their number and their time.
 
 mod listener;
+mod worker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,22 +15,27 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::controller::CatalogWithFindings;
 use listener::TlsListener;
-use osdpl_core::api::{OpenStackDeploymentSpec, SchemaError};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
+use osdpl_decide::advise;
 use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
+use worker::Worker;
 
 /// The URL path of the webhook.
 pub const PATH: &str = "/validate";
@@ -47,12 +55,25 @@ pub struct CertificateFiles {
 /// time and [`OBSERVATION_TIMEOUT`] must be less.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A catalogue, and the findings about the additions to it.
-pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
+/// How long the webhook works on a request, including the time to read the request.
+///
+/// The API server waits `webhook.timeoutSeconds` for the webhook, so this time must be less.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
 
-/// A function that returns the catalogue for the resources of a namespace. It waits until the operator has read the
-/// additions in that namespace.
-pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
+/// The maximum size of a request in bytes.
+///
+/// A review contains the old and the new object, and the API server accepts requests of 3 MiB.
+const MAX_BODY: usize = 8 * 1024 * 1024;
+
+/// The maximum number of requests that the webhook reads and reviews at the same time. Further requests wait.
+const MAX_REQUESTS: usize = 4;
+
+/// The response to a review that took too long, or whose validation panicked.
+const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
+
+/// A function that returns the catalogue for a spec in a namespace. It reads the additions that the spec names.
+pub type CatalogOf =
+    Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
 /// How long the review of a resource waits for the properties of the cluster. After this time, the review skips the
 /// checks that need these properties.
@@ -62,19 +83,28 @@ const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
+/// How long the review of a deletion waits for Nova.
+const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A function that returns why a resource may not be deleted; `None` if it may be deleted.
+pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 /// The functions with which the webhook gets the catalogue and the properties of the cluster from the operator.
 #[derive(Clone)]
 pub struct Sources {
-    /// Returns the catalogue for the resources of a namespace.
+    /// Returns the catalogue for a spec.
     pub catalog_of: CatalogOf,
     /// Returns the properties of the cluster that the checks of a spec use.
     pub cluster_info_of: ClusterInfoOf,
+    /// Returns why a resource may not be deleted.
+    pub deletion_obstacle_of: DeletionObstacleOf,
 }
 
 /// Responds to the API server's `AdmissionReview`s.
 struct Reviewer {
     known: Sources,
-    schemas: Schemas,
+    schemas: Arc<Schemas>,
+    worker: Worker,
 }
 
 /// Serves the webhook until `stop` is cancelled.
@@ -90,17 +120,37 @@ pub fn serve(
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
     let listener = TlsListener::new(listener, files).context("the webhook can't use its certificate")?;
-    let reviewer = Arc::new(Reviewer { known, schemas });
-    let router = Router::new().route(PATH, post(review)).with_state(reviewer);
+    let reviewer = Arc::new(Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(MAX_REQUESTS)? });
+    let router = limited(Router::new().route(PATH, post(review)).with_state(reviewer), REQUEST_TIMEOUT);
     let serving = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     Ok(async move { serving.await.context("serving the webhook") })
 }
 
+/// Limits the size, the number and the time of requests.
+fn limited(router: Router, timeout: Duration) -> Router {
+    let limits = (Arc::new(Semaphore::new(MAX_REQUESTS)), timeout);
+    router.layer(DefaultBodyLimit::max(MAX_BODY)).layer(from_fn_with_state(limits, limit))
+}
+
+async fn limit(State((permits, timeout)): State<(Arc<Semaphore>, Duration)>, request: Request, next: Next) -> Response {
+    let respond = async {
+        // The semaphore is never closed.
+        let _permit = permits.acquire().await;
+        next.run(request).await
+    };
+    tokio::time::timeout(timeout, respond).await.unwrap_or_else(|_| unavailable(NO_RESULT).into_response())
+}
+
+fn unavailable(why: &str) -> (StatusCode, String) {
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
+}
+
 async fn review(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let review: Value = serde_json::from_slice(&body)
+    let review = reviewer.worker.run(move || serde_json::from_slice::<Value>(&body)).await;
+    let review = review
+        .ok_or_else(|| unavailable(NO_RESULT))?
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is not an AdmissionReview: {error}\n")))?;
-    let response = reviewer.review(&review).await;
-    let response = response.map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")))?;
+    let response = reviewer.review(Arc::new(review)).await.map_err(unavailable)?;
     Ok(([(CONTENT_TYPE, "application/json")], response.to_string()))
 }
 
@@ -108,29 +158,57 @@ impl Reviewer {
     /// Checks the resource in an `AdmissionReview`, and returns the response to the API server.
     ///
     /// # Errors
-    /// If the operator has not read the additions to the catalogue in time.
-    async fn review(&self, review: &Value) -> Result<Value, &'static str> {
-        let Sources { catalog_of, cluster_info_of } = &self.known;
-        // Wait for the additions in the namespace: if this is the first resource in the namespace, no pass has read the
-        // additions yet.
+    /// If the operator has not read the additions to the catalogue in time, or the validation panicked.
+    async fn review(&self, review: Arc<Value>) -> Result<Value, &'static str> {
+        if review["request"]["operation"] == "DELETE" {
+            return Ok(self.review_deletion(&review["request"]).await);
+        }
+        let Sources { catalog_of, cluster_info_of, .. } = &self.known;
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
-        let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog_of(namespace)).await;
+        // Without a spec to check, the response does not depend on additions.
+        let shared = Arc::clone(&review);
+        let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
+        let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
+        let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog).await;
         let (catalog, findings) =
             catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
         let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
-        if let Some(spec) = spec_to_check(review) {
+        if let Some(spec) = spec {
             let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, cluster_info_of(spec, Arc::clone(&catalog))).await;
             (cluster_info, relevant) = (observed.unwrap_or_default(), findings);
         }
-        let input = ReviewInput {
-            catalog: &catalog,
-            schemas: &self.schemas,
-            manifests: &[],
-            cluster_info: &cluster_info,
-            now: None,
+        let schemas = Arc::clone(&self.schemas);
+        let validate = move || {
+            let input = ReviewInput {
+                catalog: &catalog,
+                schemas: &schemas,
+                manifests: &[],
+                cluster_info: &cluster_info,
+                now: None,
+            };
+            let is_complete = relevant.iter().all(|finding| finding.level != Level::Error);
+            with_warnings(input.admission(&review, is_complete), &relevant)
         };
-        let is_complete = relevant.iter().all(|finding| finding.level != Level::Error);
-        Ok(with_warnings(input.admission(review, is_complete), &relevant))
+        self.worker.run(validate).await.ok_or(NO_RESULT)
+    }
+
+    /// Returns the response to the request to delete a resource.
+    async fn review_deletion(&self, request: &Value) -> Value {
+        // A resource of another version of the CRD has no obstacle that this operator could find.
+        let obstacle = match serde_json::from_value(request["oldObject"].clone()) {
+            Ok(deployment) => {
+                let deployment: OpenStackDeployment = deployment;
+                let asked = (self.known.deletion_obstacle_of)(deployment.clone());
+                let late = || Some(advise("Nova does not respond to the question for instances", &deployment));
+                tokio::time::timeout(NOVA_TIMEOUT, asked).await.unwrap_or_else(|_| late())
+            }
+            Err(_) => None,
+        };
+        let mut response = json!({"uid": request["uid"], "allowed": obstacle.is_none()});
+        if let Some(message) = obstacle {
+            response["status"] = json!({"message": message, "reason": "Forbidden", "code": 403});
+        }
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
     }
 }
 
@@ -148,7 +226,7 @@ fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
     use osdpl_core::observed::{Class, NodeCount, Range};
@@ -164,8 +242,40 @@ mod tests {
         let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
         let schemas = Schemas::new(&catalog).unwrap();
         let catalog_of: CatalogOf =
-            Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
-        Reviewer { known: Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()) }, schemas }
+            Arc::new(move |_, _| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
+        let deletion_obstacle_of: DeletionObstacleOf = Arc::new(|deployment| Box::pin(obstacle(deployment)));
+        let known = Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()), deletion_obstacle_of };
+        Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
+    }
+
+    /// Returns the obstacle of a test: the resource `full` has instances, and Nova never responds for `silent`.
+    async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
+        match deployment.metadata.name.as_deref() {
+            Some("full") => Some("Nova has instances".into()),
+            Some("silent") => std::future::pending().await,
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn refuses_the_deletion_of_a_cloud_with_instances() {
+        let reviewer = reviewer(|| Box::pin(std::future::pending()));
+        let response_to = async |name: &str| {
+            let object = json!({
+                "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+                "metadata": {"name": name, "namespace": "openstack"}, "spec": {"openstackRelease": "2026.1"},
+            });
+            let request = json!({"uid": "1", "operation": "DELETE", "object": null, "oldObject": object});
+            let mut review = reviewer.review(Arc::new(json!({"request": request}))).await.unwrap();
+            review["response"].take()
+        };
+        assert_eq!(response_to("empty").await, json!({"uid": "1", "allowed": true}));
+        let full = response_to("full").await;
+        assert_eq!((&full["allowed"], &full["status"]["message"]), (&false.into(), &"Nova has instances".into()));
+        let silent = response_to("silent").await["status"]["message"].take();
+        let expected = "Nova does not respond to the question for instances, so nothing is uninstalled: delete the";
+        assert!(silent.as_str().unwrap().starts_with(expected), "{silent}");
+        assert!(silent.as_str().unwrap().ends_with("annotate osdpl silent osdpl.dev/delete-with-instances=silent"));
     }
 
     async fn review_of(reviewer: &Reviewer, presets: &[&str], old: Value) -> Value {
@@ -181,7 +291,7 @@ mod tests {
         let spec = object["spec"].as_object_mut().unwrap();
         spec.extend(more.as_object().unwrap().clone());
         let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object, "oldObject": old}});
-        reviewer.review(&review).await.unwrap()
+        reviewer.review(Arc::new(review)).await.unwrap()
     }
 
     async fn warnings(reviewer: &Reviewer, old: Value) -> String {
@@ -244,10 +354,78 @@ mod tests {
         let shipped: Value =
             osdpl_values::yaml::parse("values.yaml", include_str!("../../deploy/osdpl/values.yaml")).unwrap();
         let given = Duration::from_secs(shipped["webhook"]["timeoutSeconds"].as_u64().unwrap());
+        assert!(NOVA_TIMEOUT < given, "{NOVA_TIMEOUT:?} in {given:?}");
         assert!(
             CATALOGUE_TIMEOUT + OBSERVATION_TIMEOUT < given,
             "{CATALOGUE_TIMEOUT:?} + {OBSERVATION_TIMEOUT:?} in {given:?}"
         );
+        assert!(REQUEST_TIMEOUT < given, "{REQUEST_TIMEOUT:?} in {given:?}");
+    }
+
+    /// Starts to serve `router` with the webhook's limits; returns the address.
+    async fn serve_limited(router: Router, timeout: Duration) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, limited(router, timeout)).await });
+        address
+    }
+
+    /// Sends the head of a request with a body of this size, and then `body`; returns the connection.
+    async fn send(address: std::net::SocketAddr, size: usize, body: &[u8]) -> tokio::net::TcpStream {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head =
+            format!("POST {PATH} HTTP/1.1\r\nHost: webhook\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        stream
+    }
+
+    async fn response(mut stream: tokio::net::TcpStream) -> String {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn limits_the_size_and_the_time_of_requests() {
+        let echo = || Router::new().route(PATH, post(|body: Bytes| async move { body.len().to_string() }));
+        let patient = serve_limited(echo(), Duration::from_mins(1)).await;
+        let refused = response(send(patient, MAX_BODY + 1, &vec![b' '; MAX_BODY + 1]).await).await;
+        assert!(refused.starts_with("HTTP/1.1 413 "), "{refused}");
+        let accepted = response(send(patient, 3, b"abc").await).await;
+        assert!(accepted.starts_with("HTTP/1.1 200 ") && accepted.ends_with("\r\n\r\n3"), "{accepted}");
+        let hasty = serve_limited(echo(), Duration::from_millis(1)).await;
+        let late = response(send(hasty, 3, b"a").await).await;
+        assert!(late.starts_with("HTTP/1.1 503 ") && late.contains("could not validate"), "{late}");
+    }
+
+    #[tokio::test]
+    async fn limits_the_number_of_requests() {
+        let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+        let (finish, _) = tokio::sync::broadcast::channel::<()>(1);
+        let finisher = finish.clone();
+        let handler = move || {
+            let (started, mut end) = (started.clone(), finisher.subscribe());
+            async move {
+                started.send(()).unwrap();
+                end.recv().await.unwrap();
+            }
+        };
+        let address = serve_limited(Router::new().route(PATH, post(handler)), Duration::from_mins(1)).await;
+        let mut streams = Vec::new();
+        for _ in 0..=MAX_REQUESTS {
+            streams.push(send(address, 0, b"").await);
+        }
+        for _ in 0..MAX_REQUESTS {
+            starts.recv().await.unwrap();
+        }
+        assert!(starts.try_recv().is_err(), "one request waits");
+        finish.send(()).unwrap();
+        starts.recv().await.expect("the waiting request starts after another one has ended");
+        finish.send(()).unwrap();
+        for stream in streams {
+            assert!(response(stream).await.starts_with("HTTP/1.1 200 "));
+        }
     }
 
     #[tokio::test]

@@ -38,11 +38,21 @@ impl Digest {
 
     /// Returns the digest of all texts as 63 hexadecimal digits, the maximum length of a label value.
     pub fn finish(self) -> String {
-        let digits = self.0.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let mut text = String::with_capacity(63);
-        text.extend(digits.take(63).filter_map(|digit| char::from_digit(digit.into(), 16)));
+        text.extend(hexadecimal(&self.0.finalize()).take(63));
         text
     }
+}
+
+/// Returns the hexadecimal digits of bytes.
+fn hexadecimal(bytes: &[u8]) -> impl Iterator<Item = char> {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16))
+}
+
+/// Returns the SHA-256 digest of one text, as `sha256:` and 64 hexadecimal digits. `sha256sum` prints the same digits.
+pub fn sha256(text: &str) -> String {
+    "sha256:".chars().chain(hexadecimal(&Sha256::digest(text))).collect()
 }
 
 /// Returns the [`Digest`] of several texts.

@@ -9,11 +9,14 @@
 //! a reconcile pass. It compiles expressions of built-in files, which tests verify, only when it needs them.
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
+mod budget;
 mod error;
+mod eval;
+mod failure;
 mod functions;
-mod json;
 pub mod network;
 mod numbers;
+mod operators;
 mod parser;
 mod pattern;
 mod scope;
@@ -21,6 +24,7 @@ mod ssh;
 mod syntax;
 mod template;
 
+pub use budget::Work;
 pub use error::Error;
 pub use functions::Secrets;
 pub use pattern::{matches, pattern_error};
@@ -31,7 +35,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use cel::IdedExpr;
-use json::to_json;
+use failure::Failure;
 use serde_json::Value;
 
 /// A CEL expression, compiled when it is first needed.
@@ -43,8 +47,6 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// The variable and the fields, if the expression is only a variable with fields, such as `spec.region`.
-    chain: Option<parser::Chain>,
     is_secret: bool,
 }
 
@@ -84,25 +86,15 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// If a key is missing, the types do not match, or JSON can't represent the result.
+    /// If a key is missing, the types do not match, or the evaluation needs more work than the limit ([`Work`]).
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
-        let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
-        let Compiled { tree, chain, .. } = self.compiled()?;
-        if let Some(value) = chain.as_ref().and_then(|chain| scope.resolve(chain)) {
-            return Ok(value.clone());
-        }
-        let result = cel::Value::resolve(tree, scope.context()).map_err(|error| match &error {
-            cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
-                let (name, key) = message.split_once('/').unwrap_or((message, ""));
-                Error::UnavailableSecret {
-                    expression: self.source.to_string(),
-                    name: name.to_owned(),
-                    key: key.to_owned(),
-                }
+        eval::evaluate(&self.compiled()?.tree, scope).map_err(|failure| {
+            let expression = self.source.to_string();
+            match failure {
+                Failure::Secret { name, key } => Error::UnavailableSecret { expression, name, key },
+                failure => Error::Evaluation { expression, problem: failure.to_string() },
             }
-            error => failed(describe(error)),
-        })?;
-        to_json(result).ok_or_else(|| failed("the result is neither a scalar nor a list nor a map".into()))
+        })
     }
 
     /// Evaluates the expression as a condition.
@@ -148,29 +140,12 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { chain: parser::Chain::of(&tree), tree, is_secret })
+    Ok(Compiled { tree, is_secret })
 }
 
 impl fmt::Debug for Expression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Expression({:?})", self.source)
-    }
-}
-
-/// Describes an error of the evaluation without the values of variables.
-///
-/// The messages of the library contain the values, which may be secrets.
-fn describe(error: &cel::ExecutionError) -> String {
-    use cel::ExecutionError as E;
-    match error {
-        E::NoSuchKey(key) => format!("there is no key `{key}`"),
-        E::UndeclaredReference(name) => format!("`{name}` does not exist"),
-        E::NoSuchOverload | E::UnsupportedBinaryOperator(..) | E::UnsupportedUnaryOperator(..) => {
-            "an operator does not support the types of its operands".into()
-        }
-        E::FunctionError { function, .. } => format!("function `{function}` failed"),
-        E::IndexOutOfBounds(_) => "an index is out of the list's bounds".into(),
-        _ => "the types do not match".into(),
     }
 }
 

@@ -11,14 +11,16 @@ mod canonical;
 mod coalesce;
 pub mod expr;
 mod layer;
+mod nesting;
 mod path;
 pub mod yaml;
 
-pub use canonical::{Digest, canonical, canonical_map, digest};
+pub use canonical::{Digest, canonical, canonical_map, digest, sha256};
 pub use coalesce::{coalesce, normalize_numbers, remove_nulls};
 pub use layer::{
     Layer, LayerValue, Origin, marked_paths, merge_layer, merge_layers, merge_owned_layers, secret_paths, trace,
 };
+pub use nesting::json_too_deep;
 pub use path::{Path, PathError};
 
 use serde_json::{Map, Value};

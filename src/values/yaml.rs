@@ -31,6 +31,16 @@ mod tests {
         assert_eq!(parse::<Value>("x", "mode: 0644\nyes: on").unwrap(), json!({"mode": 420, "yes": true}));
     }
 
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..proptest::test_runner::Config::default()
+        })]
+        #[test]
+        fn reads_any_text(text in "([a-c]|[:,&*!|>?%@-]|[\\[\\]{}\"'#~]|<<|- | |\n|  ){0,40}") {
+            let _ = parse::<Value>("x", &text);
+        }
+    }
+
     #[test]
     fn accepts_long_comments() {
         let text = format!("key:\n  # a list\n{}  - 1\n", "  # commented out\n".repeat(100));

@@ -115,9 +115,8 @@ fn files_add_service_preset_feature_and_release() {
 #[test]
 fn config_maps_add_the_same_definitions() {
     let key = |path: &str| path.trim_start_matches("values/").replace('/', ".");
-    let addition = |(index, (path, text)): (usize, &(&str, &str))| Addition {
-        source: format!("ConfigMap openstack/part-{index}"),
-        data: [(key(path), (*text).to_owned())].into(),
+    let addition = |(index, (path, text)): (usize, &(&str, &str))| {
+        Addition::new("openstack", &format!("part-{index}"), [(key(path), (*text).to_owned())].into())
     };
     let additions: Vec<_> = ADDED_FILES.iter().enumerate().map(addition).collect();
     let extended = extend_catalog(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));

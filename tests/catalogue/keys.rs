@@ -93,10 +93,8 @@ const EDGE: &str = "preset: edge\ndescription: One small site.\nfragments:\n- wh
 
 #[test]
 fn checks_presets_in_config_maps_like_specs() {
-    let addition = Addition {
-        source: "ConfigMap openstack/edge".into(),
-        data: [("presets.edge.yaml".to_owned(), EDGE.to_owned())].into(),
-    };
+    let data = [("presets.edge.yaml".to_owned(), EDGE.to_owned())].into();
+    let addition = Addition::new("openstack", "edge", data);
     let catalog = extend_catalog(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
     let schemas = Schemas::new(&catalog).unwrap();
     let input = ReviewInput {

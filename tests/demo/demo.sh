@@ -97,6 +97,7 @@ operators_chart() {
     # An earlier run was killed during the install. Uninstalling the chart deletes neither the CRD nor a cloud.
     *pending*) helm uninstall osdpl -n "$system" >/dev/null ;;
     esac
+    kubectl get namespace openstack >/dev/null 2>&1 || kubectl create namespace openstack >/dev/null
     helm upgrade --install osdpl "$root/deploy/osdpl" -n "$system" --create-namespace --history-max 3 >"$state/helm.log" 2>&1 ||
         { cat "$state/helm.log" >&2; die "helm cannot install deploy/osdpl; see its output above"; }
     kubectl wait --for=condition=Established --timeout=60s crd/openstackdeployments.osdpl.dev >/dev/null
@@ -151,7 +152,7 @@ operator() {
     kubeconfig=$(cluster token "$state/cluster" "$system/osdpl")
     port=$(free_port)
     # Use the same settings of the memory allocator as the chart's Deployment.
-    MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=65536 KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --charts "$charts" --cache "$state/cache" \
+    MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=65536 OSDPL_NAMESPACES=openstack KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --namespace "$system" --charts "$charts" --cache "$state/cache" \
         --helm "$(readlink -f "$(command -v helm)")" --listen "127.0.0.1:$port" --plain-logs >>"$state/operator.log" 2>&1 </dev/null 9>&- &
     pid=$!
     echo "$pid $(birth "$pid")" >"$state/operator.pid"
@@ -166,7 +167,6 @@ cloud() {
         say "         a cloud exists already and is not changed"
         return
     fi
-    kubectl get namespace openstack >/dev/null 2>&1 || kubectl create namespace openstack >/dev/null
     sed -n '/^[^#]/s/^/         /p' "$sample"
     kubectl apply --server-side -f "$sample"
 }

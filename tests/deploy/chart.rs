@@ -18,11 +18,10 @@ fn both_helm_versions_lint_the_chart() {
 }
 
 #[test]
-fn pod_is_confined_and_single() {
+fn pods_are_confined_and_spread() {
     let objects = own(&[]);
     let deployment = of_kind(&objects, "Deployment");
-    assert_eq!(deployment["spec"]["replicas"], 1);
-    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    assert_eq!(deployment["spec"]["replicas"], 2);
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert_eq!(pod["securityContext"]["runAsUser"], 65532);
@@ -37,8 +36,26 @@ fn pod_is_confined_and_single() {
         given >= helm_needs + 30,
         "the grace period ({given} s) must be 30 s longer than the time that helm gets to end ({helm_needs} s)"
     );
-    // The operator finds its own pods by this label, to know which operator processes are alive.
-    assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
+    let spread = &pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0];
+    let selector = &deployment["spec"]["selector"];
+    assert_eq!(&spread["podAffinityTerm"]["labelSelector"], selector);
+    assert_eq!(&of_kind(&objects, "PodDisruptionBudget")["spec"]["selector"], selector);
+    let single = own(&["replicas=1"]);
+    assert!(single.iter().all(|object| object["kind"] != "PodDisruptionBudget"), "one pod needs no budget");
+}
+
+#[test]
+fn lease_rights_are_limited_to_one_name() {
+    let objects = own(&[]);
+    let role = of_kind(&objects, "Role");
+    let named = serde_json::json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [osdpl_operator::lease::NAME],
+        "verbs": ["get", "update"],
+    });
+    assert_eq!(role["rules"][0], named);
+    assert_eq!(role["metadata"]["namespace"], of_kind(&objects, "Deployment")["metadata"]["namespace"]);
+    let cluster_wide = of_kind(&objects, "ClusterRole")["rules"].to_string();
+    assert!(!cluster_wide.contains("leases"), "{cluster_wide}");
 }
 
 #[test]
@@ -60,7 +77,9 @@ fn settings_reach_the_operator() {
     let objects = own(&[
         "slots=4",
         "charts=/usr/share/osdpl/charts",
+        "allowHttpCharts=true",
         "logs=debug",
+        "namespaces={a,b}",
         "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
         "rbac.extraRules[0].resources[0]=certificates",
         "rbac.extraRules[0].verbs[0]=get",
@@ -72,7 +91,11 @@ fn settings_reach_the_operator() {
     };
     assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
     assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
+    assert_eq!(value("OSDPL_ALLOW_HTTP_CHARTS").unwrap(), "true");
     assert_eq!(value("RUST_LOG").unwrap(), "debug");
+    assert_eq!(value("OSDPL_NAMESPACES").unwrap(), "a,b");
+    let wide = own(&["rbac.clusterWide=true"]);
+    assert!(!of_kind(&wide, "Deployment").to_string().contains("OSDPL_NAMESPACES"));
     assert!(value("POD_UID").is_some());
     let rules = of_kind(&objects, "ClusterRole")["rules"].as_array().unwrap();
     assert_eq!(rules.last().unwrap()["apiGroups"], serde_json::json!(["cert-manager.io"]));
@@ -119,4 +142,25 @@ fn webhook_uses_the_configured_certificate() {
         assert_eq!(mounted["secret"]["secretName"], "osdpl-webhook-tls");
     }
     assert!(own(&[]).iter().all(|object| object["kind"] != "ValidatingWebhookConfiguration"));
+}
+
+#[test]
+fn network_policy_admits_only_the_ports_of_the_pod() {
+    let ports = |settings: &[&str]| {
+        let objects = own(settings);
+        let container = of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0].clone();
+        let named = |port: &Value| port["name"].as_str().unwrap().to_owned();
+        let open: Vec<String> = container["ports"].as_array().unwrap().iter().map(named).collect();
+        let policy = &of_kind(&objects, "NetworkPolicy")["spec"];
+        assert_eq!(policy["policyTypes"], serde_json::json!(["Ingress"]));
+        let admitted = policy["ingress"].as_array().unwrap().iter().flat_map(|rule| rule["ports"].as_array().unwrap());
+        let admitted: Vec<String> = admitted.map(|port| port["port"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(admitted, open);
+        (admitted, policy["ingress"][1]["from"].clone())
+    };
+    assert_eq!(ports(&[]), (vec!["http".into(), "metrics".into()], Value::Null));
+    let monitoring = ["webhook.enabled=true", "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus"];
+    let from = serde_json::json!([{"podSelector": {"matchLabels": {"app": "prometheus"}}}]);
+    assert_eq!(ports(&monitoring), (vec!["http".into(), "metrics".into(), "webhook".into()], from));
+    assert!(own(&["networkPolicy.enabled=false"]).iter().all(|object| object["kind"] != "NetworkPolicy"));
 }

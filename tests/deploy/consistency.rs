@@ -8,10 +8,10 @@ use super::offline::{HEAD, run, text};
 /// Returns a resource that uses an added preset, and the preset's `ConfigMap`.
 fn with_preset(values: &str) -> String {
     let preset = format!(
-        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge, labels: {{osdpl.dev/catalog: 'true'}}}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
          description: One.\n    fragments:\n    - releases: {{keystone: {{values: {values}}}}}\n"
     );
-    HEAD.replace("[core]", "[core, edge]") + &preset
+    HEAD.replace("[core]", "[core, edge]\n  catalog: [{name: edge}]") + &preset
 }
 
 fn json(text: &str, arguments: &[&str]) -> Value {

@@ -101,6 +101,8 @@ async fn installed(account: &Path) -> (Cluster, String) {
         "--namespace",
         "osdpl-system",
         "--create-namespace",
+        "--set",
+        "rbac.clusterWide=true",
         "--kubeconfig",
         kubeconfig,
     ];

@@ -76,6 +76,19 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
     ),
     invalid(
         Rule,
+        "{openstackRelease: '2026.1', catalog: [{name: edge}, {name: edge}]}",
+        "spec.catalog",
+        "names a ConfigMap twice; name each once",
+    ),
+    invalid(Rule, "{openstackRelease: '2026.1', catalog: [{name: Edge}]}", "spec.catalog[0].name", OBJECT),
+    invalid(
+        Rule,
+        "{openstackRelease: '2026.1', catalog: [{name: edge, digest: 'sha256:0'}]}",
+        "spec.catalog[0].digest",
+        "must be `sha256:` and 64 hexadecimal digits",
+    ),
+    invalid(
+        Rule,
         "{openstackRelease: '2026.1', publicDomain: 'https://cloud.example.org/'}",
         "spec.publicDomain",
         "must be a DNS name in lower case",
@@ -292,9 +305,24 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Schema,
         "{openstackRelease: '2026.1', approval: Never}",
         "spec.approval",
-        "Unsupported value: \"Never\": supported values: \"Manual\", \"Automatic\"",
+        "Unsupported value: \"Never\": supported values: \"Manual\", \"Automatic\", \"Always\"",
     ),
+    invalid(
+        Schema,
+        "{openstackRelease: '2026.1', nodes: {rollout: {approval: Always}}}",
+        "spec.nodes.rollout.approval",
+        "Unsupported value: \"Always\": supported values: \"Manual\", \"Automatic\"",
+    ),
+    invalid(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {version: 1.0.0, digest: 'sha256:0'}}}}}",
+        "spec.services[nova].releases[nova].digest",
+        "must be the digest of a chart",
+    ),
+    invalid(Rule, DIGEST_WITHOUT_VERSION, "spec.services[nova].releases[nova]", "has a digest without a version"),
 ];
+
+const DIGEST_WITHOUT_VERSION: &str = "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {digest: 'sha256:0000000000000000000000000000000000000000000000000000000000000000'}}}}}";
 
 /// Valid changes of a spec. Whether a release may get another name or namespace depends on the installed releases, so
 /// the operator checks that, not the API server.

@@ -161,8 +161,8 @@ fn file_without_a_namespace_uses_the_requested_one() {
 
 #[test]
 fn locates_invalid_expression_of_added_preset() {
-    let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, labels: {osdpl.dev/catalog: 'true'}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
-    let file = format!("{}{added}", HEAD.replace("[core]", "[core, edge]"));
+    let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
+    let file = format!("{}{added}", HEAD.replace("[core]", "[core, edge]\n  catalog: [{name: edge}]"));
     let output = run(&file, &["render", "-f", "cloud.yaml"], None);
     let stderr = text(&output.stderr);
     assert!(

@@ -6,6 +6,25 @@ use std::process::Command;
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\ncontexts: [{name: lab, context: {cluster: lab, user: me}}]\nusers: [{name: me, user: {}}]\n";
 
 #[test]
+fn refuses_an_http_repository_unless_it_is_allowed() {
+    let start = |extra: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command
+            .args(["operator", "--namespace", "osdpl", "--listen", "127.0.0.1:0", "--charts", "http://127.0.0.1:1"])
+            .args(extra);
+        command.env("KUBECONFIG", "/nowhere").env_remove("OSDPL_ALLOW_HTTP_CHARTS").env_remove("OSDPL_CATALOG");
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let refused = start(&[]);
+    let expected = "charts: \"http://127.0.0.1:1\" is not encrypted, so anyone on the network could replace its charts";
+    assert!(refused.contains(expected) && refused.contains("--allow-http-charts"), "{refused}");
+    let allowed = start(&["--allow-http-charts"]);
+    assert!(allowed.contains("no cluster to connect to"), "{allowed}");
+}
+
+#[test]
 fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
     // No process listens on this port, because only root may bind it and systems do not assign it.
@@ -17,7 +36,11 @@ fn reports_a_missing_api_server_with_a_remedy() {
     std::fs::write(cache.join("helm/script"), "echo v4.3.1\n").unwrap();
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operator/helm/fake/helm.sh");
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-    command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
+    command
+        .args(["operator", "--namespace", "osdpl", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"])
+        .arg(helm)
+        .arg("--cache")
+        .arg(cache);
     command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
     // The operator must not connect through a proxy that the environment of the test sets.
     for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
@@ -26,7 +49,7 @@ fn reports_a_missing_api_server_with_a_remedy() {
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
-    let expected = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
+    let expected = format!("reading the operator's Lease: the API server at http://{address} does not answer: ");
     assert!(stderr.contains(&expected), "{stderr}");
     assert!(
         stderr.contains("check that it runs") && stderr.contains("(KUBECONFIG, or the pod's own cluster)"),

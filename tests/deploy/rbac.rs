@@ -16,9 +16,39 @@ fn rules_of(object: &Value) -> Vec<PolicyRule> {
     serde_json::from_value(object["rules"].clone()).unwrap()
 }
 
-fn shipped() -> Vec<PolicyRule> {
-    let objects = render::own(&[]);
-    rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
+/// The rights that the operator's chart grants.
+#[derive(Clone)]
+struct Rights {
+    /// The rules for cluster-scoped objects, which also apply in every namespace.
+    cluster: Vec<PolicyRule>,
+    /// The rules for the namespaces of the value `namespaces`, including those in `cluster`.
+    namespaces: Vec<PolicyRule>,
+}
+
+impl Rights {
+    /// Returns the rights that the chart grants with these settings, each an argument of `--set`.
+    fn with(settings: &[&str]) -> Self {
+        let objects = render::own(settings);
+        let rules = |name: &str| rules_of(objects.iter().find(|object| is_role(object, "ClusterRole", name)).unwrap());
+        let cluster = rules("osdpl");
+        Self { namespaces: [rules("osdpl-namespaced"), cluster.clone()].concat(), cluster }
+    }
+
+    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's namespaces.
+    fn for_object(&self, object: &Value) -> &[PolicyRule] {
+        let kind = object["kind"].as_str().unwrap();
+        let is_namespaced = osdpl_core::drift::find_kind(object["apiVersion"].as_str().unwrap(), kind)
+            .map_or(kind != "CustomResourceDefinition", |known| known.namespaced);
+        if is_namespaced { &self.namespaces } else { &self.cluster }
+    }
+}
+
+fn is_role(object: &Value, kind: &str, name: &str) -> bool {
+    object["kind"] == kind && object["metadata"]["name"] == name
+}
+
+fn shipped() -> Rights {
+    Rights::with(&[])
 }
 
 /// Returns the rights in each file of `deploy/osdpl/rbac`, by service. The operator's chart grants them only if its
@@ -74,15 +104,16 @@ fn needed_for(object: &Value) -> Vec<Permission> {
 }
 
 fn missing<'a>(
-    granted: &[PolicyRule],
+    granted: &Rights,
     wanted: impl Iterator<Item = &'a Value>,
     of: impl Fn(&Value) -> Vec<Permission>,
 ) -> BTreeSet<String> {
-    wanted
-        .flat_map(of)
-        .filter(|permission| !allowed(granted, permission))
-        .map(|permission| permission.to_string())
-        .collect()
+    let lacking = wanted.flat_map(|object| {
+        let granted = granted.for_object(object);
+        let lacking = of(object).into_iter().filter(|permission| !allowed(granted, permission));
+        lacking.map(|permission| permission.to_string()).collect::<Vec<_>>()
+    });
+    lacking.collect()
 }
 
 #[test]
@@ -98,7 +129,8 @@ fn operator_may_watch_all_chart_kinds() {
         for verb in ["get", "list", "watch"] {
             let permission =
                 Permission { group: kind.group.into(), resource: kind.plural.into(), verb: verb.into(), name: None };
-            assert!(allowed(&granted, &permission), "add to deploy/osdpl/templates/clusterrole.yaml: {permission}");
+            let rules = if kind.namespaced { &granted.namespaces } else { &granted.cluster };
+            assert!(allowed(rules, &permission), "add to deploy/osdpl/templates/clusterrole.yaml: {permission}");
         }
     }
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
@@ -124,7 +156,9 @@ fn each_service_needs_only_its_listed_rights() {
     let mut lacking: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (service, objects) in services {
         let mut granted = shipped();
-        granted.extend(additional.get(&service).into_iter().flatten().cloned());
+        let more: Vec<_> = additional.get(&service).into_iter().flatten().cloned().collect();
+        granted.cluster.extend(more.clone());
+        granted.namespaces.extend(more);
         // Leave out CRDs, because helm never deletes the CRD of another project: the CRD is marked as kept, or is in a
         // chart's folder `crds`.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
@@ -157,19 +191,16 @@ fn services_with_extra_rights_declare_them() {
 #[test]
 fn extra_rights_are_held_only_if_listed() {
     let additional = additional_rules();
-    let rules = |setting: &[&str]| {
-        let objects = render::own(setting);
-        rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
-    };
-    let with_services = rules(&["rbac.services={nagios,prometheus_node_exporter}"]);
+    let shipped = shipped().cluster;
+    let with_services = Rights::with(&["rbac.services={nagios,prometheus_node_exporter}"]).cluster;
     assert_eq!(
         with_services.len(),
-        shipped().len() + additional["nagios"].len() + additional["prometheus_node_exporter"].len()
+        shipped.len() + additional["nagios"].len() + additional["prometheus_node_exporter"].len()
     );
     for (service, more) in &additional {
         let is_enabled = service == "nagios" || service == "prometheus_node_exporter";
         for rule in more {
-            assert!(!shipped().contains(rule), "{service}: the operator does not hold {rule:?} by default");
+            assert!(!shipped.contains(rule), "{service}: the operator does not hold {rule:?} by default");
             assert!(
                 !is_enabled || with_services.contains(rule),
                 "{service}: with rbac.services, the operator holds {rule:?}"
@@ -180,7 +211,7 @@ fn extra_rights_are_held_only_if_listed() {
 
 #[test]
 fn no_wildcard_escalate_bind_or_impersonate() {
-    for rule in shipped() {
+    for rule in Rights::with(&["rbac.clusterWide=true", "rbac.rook={rook-ceph}"]).namespaces {
         assert!(rule.non_resource_urls.is_none(), "{rule:?}");
         for permission in permissions(&rule) {
             let parts = [&permission.group, &permission.resource, &permission.verb];
@@ -205,8 +236,54 @@ fn crds_of_clouds_can_not_be_deleted() {
         verb: "delete".into(),
         name: None,
     };
-    let granted = shipped();
+    let granted = Rights::with(&["rbac.clusterWide=true"]).namespaces;
     assert!(!allowed(&granted, &permission("apiextensions.k8s.io", "customresourcedefinitions")));
     assert!(!allowed(&granted, &permission("osdpl.dev", "openstackdeployments")));
     assert!(!allowed(&granted, &permission("", "namespaces")));
+}
+
+/// By default, the operator has no rights for objects in other namespaces than those of clouds, except to write events
+/// and to look up the address of the API server.
+#[test]
+fn rights_are_limited_to_the_namespaces() {
+    let in_all = |rights: &Rights| -> BTreeSet<String> {
+        let all = rights.cluster.iter().flat_map(permissions);
+        let is_namespaced = |permission: &Permission| {
+            let kind = osdpl_core::drift::KINDS
+                .iter()
+                .find(|kind| kind.group == permission.group && kind.plural == permission.resource);
+            kind.is_some_and(|kind| kind.namespaced)
+                || ["pods", "pods/eviction"].contains(&permission.resource.as_str())
+        };
+        all.filter(is_namespaced).map(|permission| permission.to_string()).collect()
+    };
+    assert_eq!(in_all(&shipped()), ["get services (core) kubernetes".to_owned()].into());
+    let bindings = |settings: &[&str], name: &str| -> Vec<String> {
+        let objects = render::own(settings).into_iter();
+        let bindings = objects.filter(|object| object["roleRef"]["name"] == name);
+        bindings.map(|object| format!("{} {}", object["kind"], object["metadata"]["namespace"])).collect()
+    };
+    let namespaced = "osdpl-namespaced";
+    assert_eq!(bindings(&[], namespaced), [r#""RoleBinding" "openstack""#]);
+    assert_eq!(bindings(&["namespaces={a,b}"], namespaced), [r#""RoleBinding" "a""#, r#""RoleBinding" "b""#]);
+    assert_eq!(bindings(&["rbac.clusterWide=true"], namespaced), [r#""ClusterRoleBinding" null"#]);
+    assert_eq!(bindings(&[], "osdpl-rook"), [""; 0]);
+    assert_eq!(bindings(&["rbac.rook={rook-ceph}"], "osdpl-rook"), [r#""RoleBinding" "rook-ceph""#]);
+}
+
+#[test]
+fn rights_for_nodes_and_evictions_can_be_switched_off() {
+    let permission = |resource: &str, verb: &str| Permission {
+        group: String::new(),
+        resource: resource.into(),
+        verb: verb.into(),
+        name: None,
+    };
+    let (without, with) = (Rights::with(&["rbac.nodes=false", "rbac.evictions=false"]), shipped());
+    for permission in [permission("nodes", "patch"), permission("pods/eviction", "create")] {
+        assert!(allowed(&with.namespaces, &permission) && !allowed(&without.namespaces, &permission), "{permission}");
+    }
+    assert!(allowed(&without.cluster, &permission("nodes", "list")));
+    let creates = permission("namespaces", "create");
+    assert!(!allowed(&with.cluster, &creates) && allowed(&Rights::with(&["rbac.clusterWide=true"]).cluster, &creates));
 }

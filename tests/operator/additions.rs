@@ -1,65 +1,152 @@
-//! Additions to the catalogue take effect at once. After an invalid edit of an addition, the operator keeps using the
-//! addition's previous content.
+//! Additions to the catalogue: only `ConfigMap`s that the resource names count, and changed content waits for approval.
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
-use osdpl_core::api::reason;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::catalog::Addition;
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services};
-use crate::world::run_test;
+use crate::world::{World, run_test};
 
 /// Returns an addition: a `ConfigMap` with the service `lantern`, which uses the chart memcached, and the preset
-/// `bright`, which sets the service's memory to `size`.
-fn lantern(size: &str) -> Value {
+/// `bright`, which sets the service's memory to `size` and also selects the services in `more`.
+fn lantern(size: &str, more: &str) -> Value {
     json!({
-        "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}},
-        "data": {
-            "services.lantern.yaml": "service: lantern\ndescription: A test addition.\ngroup: infra\nreleases:\n  lantern: {chart: memcached}\n",
-            "presets.bright.yaml": format!(
-                "preset: bright\ndescription: A test addition.\nservices: [lantern]\nfragments:\n- releases: {{lantern: {{values: {{conf: {{memcached: {{memory: {size}}}}}}}}}}}\n"
-            ),
-        },
+        "services.lantern.yaml": "service: lantern\ndescription: A test addition.\ngroup: infra\nreleases:\n  lantern: {chart: memcached}\n",
+        "presets.bright.yaml": format!(
+            "preset: bright\ndescription: A test addition.\nservices: [lantern{more}]\nfragments:\n- releases: {{lantern: {{values: {{conf: {{memcached: {{memory: {size}}}}}}}}}}}\n"
+        ),
     })
 }
 
+/// Writes the `ConfigMap` `lantern`. It has the label that once made it an addition, which has no effect.
+async fn write(world: &World, data: &Value) {
+    let metadata = json!({"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+    let params = PatchParams::apply("test").force();
+    world.api::<ConfigMap>().patch("lantern", &params, &Patch::Apply(map)).await.unwrap();
+}
+
+/// Waits until the Ready condition has this reason and a message with this text, and returns the message.
+async fn until_message(world: &World, reason: &str, text: &str) -> String {
+    let has_text = |cloud: &OpenStackDeployment| {
+        let message = cloud.condition("Ready")?.message;
+        (cloud.reason() == reason && message.contains(text)).then_some(message)
+    };
+    world.until(&format!("the cloud reports {text:?}"), has_text).await
+}
+
+fn digest(world: &World, data: &Value) -> String {
+    Addition::new(&world.namespace, "lantern", serde_json::from_value(data.clone()).unwrap()).digest()
+}
+
+/// Returns the memory of the release `lantern` and the number of helm runs.
+fn state(world: &World) -> (Option<Value>, usize) {
+    (world.helm_values("lantern").pointer("/conf/memcached/memory").cloned(), world.helm_runs().len())
+}
+
 #[test]
-fn installs_added_services_and_survives_an_invalid_edit() {
-    run_test("additions", async |world| {
+fn config_maps_that_the_resource_does_not_name_have_no_effect() {
+    run_test("unnamed-addition", async |world| {
+        let job = format!("intruder-of-{}", world.namespace);
+        let fragment = json!({"releases": {"memcached": {"values": {"extraObjects": {"intruder": {
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job, "namespace": "kube-system"},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "make", "image": "example.org/make:1"}],
+            }}},
+        }}}}}});
+        let shared = json!({"shared": "intruder", "description": "Not named.", "fragments": [fragment]}).to_string();
+        write(world, &json!({"shared.intruder.yaml": shared})).await;
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(world.helm_values("memcached").pointer("/extraObjects/intruder"), None);
+        let jobs: Api<Job> = Api::namespaced(world.client.clone(), "kube-system");
+        assert!(jobs.get_opt(&job).await.unwrap().is_none(), "the Job of the ConfigMap must not exist");
+        assert!(cloud.status().catalog.is_empty());
+    });
+}
+
+#[test]
+fn changed_content_waits_for_approval() {
+    run_test("changed-addition", async |world| {
+        let (first, second) = (lantern("300", ""), lantern("400", ", rabbitmq"));
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb"]);
+        (spec["presets"], spec["catalog"]) = (json!(["bright"]), json!([{"name": "lantern"}]));
+        world.apply(&spec).await;
+        let missing = format!("spec.catalog[0].name: ConfigMap {}/lantern does not exist; create it", world.namespace);
+        until_message(world, reason::INVALID, &missing).await;
+        write(world, &first).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(state(world), (Some(json!(300)), 2));
+        assert_eq!(cloud.status().catalog["lantern"], digest(world, &first));
+
+        write(world, &second).await;
+        let changed = "the content of the ConfigMaps of spec.catalog changed: lantern";
+        until_message(world, reason::APPROVAL, changed).await;
+        let cloud = world.deployments().get(crate::cloud::NAME).await.unwrap();
+        assert_eq!(cloud.child("lantern").changes, ["conf.memcached.memory"]);
+        assert!(cloud.child("rabbitmq").message.contains(changed), "a new release waits, too: {cloud:?}");
+        assert_eq!(state(world), (Some(json!(300)), 2));
+        assert_eq!(cloud.status().catalog["lantern"], digest(world, &first));
+        let hash = cloud.status().approval.unwrap();
+        let plan = world.osdpl(&["plan"]);
+        assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
+
+        // A change of the spec does not release the content.
+        spec["region"] = json!("Elsewhere");
+        world.apply(&spec).await;
+        until_message(world, reason::APPROVAL, changed).await;
+        assert_eq!(state(world), (Some(json!(300)), 2));
+        world.osdpl(&["approve"]);
+        let cloud = world.until_ready().await;
+        assert_eq!(state(world).0, Some(json!(400)));
+        assert_eq!(cloud.child("rabbitmq").revision, Some(1));
+        assert_eq!(cloud.status().catalog["lantern"], digest(world, &second));
+    });
+}
+
+#[test]
+fn unusable_additions_change_nothing() {
+    run_test("unusable-addition", async |world| {
+        let (first, second) = (lantern("300", ""), lantern("400", ""));
+        write(world, &first).await;
         let _operator = world.operator().start().await;
         let mut spec = services(&[]);
-        spec["presets"] = json!(["bright"]);
+        (spec["presets"], spec["catalog"]) = (json!(["bright"]), json!([{"name": "lantern"}]));
         world.apply(&spec).await;
-        let is_refused =
-            |cloud: &osdpl_core::api::OpenStackDeployment| (cloud.reason() == reason::INVALID).then(|| cloud.clone());
-        let cloud = world.until("the preset is unknown", is_refused).await;
-        let message = cloud.condition("Ready").unwrap().message;
-        assert!(message.contains("there is no preset \"bright\""), "{message}");
-
-        let map: ConfigMap = serde_json::from_value(lantern("300")).unwrap();
-        world.api().create(&PostParams::default(), &map).await.unwrap();
         world.until_ready().await;
-        let memory = || world.helm_values("lantern").pointer("/conf/memcached/memory").cloned();
-        assert_eq!(memory(), Some(json!(300)));
+        let installed = (Some(json!(300)), 1);
 
-        let edit = async |size: &str| {
-            let api = world.api::<ConfigMap>();
-            api.patch("lantern", &PatchParams::default(), &Patch::Merge(lantern(size))).await.unwrap();
-        };
-        edit("300}").await;
-        let is_reported = |cloud: &osdpl_core::api::OpenStackDeployment| {
-            let message = cloud.condition("Ready").map(|condition| condition.message).unwrap_or_default();
-            message.contains("ConfigMap").then(|| (cloud.is_ready(), message))
-        };
-        let (is_ready, message) = world.until("the operator reports the invalid addition", is_reported).await;
-        assert!(is_ready && message.contains("key \"presets.bright.yaml\""), "{message}");
-        assert!(message.contains("its previous content is used until it is corrected"), "{message}");
+        write(world, &lantern("300}", "")).await;
+        let invalid = format!("spec.catalog[0]: ConfigMap {}/lantern: key \"presets.bright.yaml\"", world.namespace);
+        until_message(world, reason::INVALID, &invalid).await;
+        assert_eq!(state(world), installed);
+        let output = world.run(&["plan"]);
+        let plan = String::from_utf8(output.stdout).unwrap();
+        assert!(!output.status.success() && plan.contains(&invalid), "{plan}");
 
-        edit("400").await;
-        let is_upgraded = |cloud: &osdpl_core::api::OpenStackDeployment| {
-            (cloud.is_ready() && cloud.child("lantern").revision == Some(2)).then_some(())
-        };
-        world.until("the operator has deployed the corrected addition", is_upgraded).await;
-        assert_eq!(memory(), Some(json!(400)));
+        write(world, &first).await;
+        world.until_ready().await;
+        spec["catalog"][0]["digest"] = json!(digest(world, &second));
+        world.apply(&spec).await;
+        let other = format!("spec.catalog[0].digest: ConfigMap {}/lantern has the digest ", world.namespace);
+        let message = until_message(world, reason::INVALID, &other).await;
+        assert!(message.contains(&digest(world, &first)), "{message}");
+        assert_eq!(state(world), installed);
+        write(world, &second).await;
+        world.until_ready().await;
+        let upgraded = (Some(json!(400)), 2);
+        assert_eq!(state(world), upgraded, "the spec names the content, so that it needs no approval");
+
+        world.api::<ConfigMap>().delete("lantern", &DeleteParams::default()).await.unwrap();
+        until_message(world, reason::INVALID, "lantern does not exist; create it").await;
+        assert_eq!(state(world), upgraded);
+        world.delete().await;
+        world.until_gone().await;
     });
 }

@@ -1,9 +1,9 @@
 //! Tests certificates that the user provides in Secrets. If a certificate is invalid, the operator reports a warning,
 //! but the cloud stays Ready. The warning disappears as soon as the user corrects the Secret.
 
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use osdpl_core::api::{OpenStackDeployment, condition};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use serde_json::json;
@@ -76,9 +76,7 @@ fn invalid_provided_certificate_is_only_a_warning() {
 fn finds_public_certificate_in_the_gateway_namespace() {
     run_test("public", async |world| {
         let gateways = format!("{}-gateways", world.namespace);
-        let api: Api<Namespace> = Api::all(world.client.clone());
-        let object = serde_json::from_value(json!({"metadata": {"name": gateways}})).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap();
+        world.permit(&gateways).await;
         let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone"]);
         spec["publicDomain"] = "cloud.example.org".into();
         spec["features"] = json!({
@@ -99,6 +97,5 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         world.until_warning(&format!("{field}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.write_certificate((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
         world.until_warning("").await;
-        drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
     });
 }

@@ -1,5 +1,7 @@
 //! Tests a user who edits charts while the operator runs, and a chart repository that does not respond.
 
+mod republished;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -103,6 +105,36 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
 }
 
 #[test]
+fn edited_chart_of_a_requested_version_needs_approval() {
+    run_test("charts-version", async |world| {
+        let charts = folder(world);
+        let _operator = world.operator().charts(&charts).start().await;
+        let mut spec = services(&["memcached"]);
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.0"});
+        world.apply(&spec).await;
+        world.until_ready().await;
+        edit(&charts.join("memcached"), 1);
+        trigger_reconcile(world, "edited").await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        let message = cloud.status().message;
+        assert!(message.contains("the content of its chart changed under the same version"), "{message}");
+        assert_eq!(world.helm_runs().len(), 1, "the operator must not upgrade to an edited chart without approval");
+        let hash = cloud.status().approval.unwrap();
+        assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
+
+        // A change of the spec does not release the edited chart, but another version in the spec does.
+        world.apply(&with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
+        world.until_reason(reason::APPROVAL).await;
+        let file = charts.join("memcached/Chart.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("version: 2026.1.0", "version: 2026.1.1")).unwrap();
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.1"});
+        world.apply(&spec).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+    });
+}
+
+#[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
         // The operator notices that a pod became unready only if this happened in a later second than the pod's start,
@@ -120,7 +152,8 @@ fn watches_the_cloud_while_charts_are_unavailable() {
         // This listener is a chart repository that accepts connections and never responds.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let repository = format!("http://{}", silent.local_addr().unwrap());
-        let _operator = world.operator().charts(Path::new(&repository)).start().await;
+        let setup = world.operator().charts(Path::new(&repository)).arguments(&["--allow-http-charts"]);
+        let _operator = setup.start().await;
         let unready = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
         world.cluster().behaviour("unready", &unready).await.unwrap();
         let cloud = world.until_reason(reason::UNHEALTHY).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
-use osdpl_client::HttpConfig;
+use osdpl_client::{HttpConfig, Permit};
 use osdpl_core::endpoint::{Login, Url};
 use osdpl_core::openstack::{Access, Error, neutron, nova};
 use osdpl_maintenance::OpenStackClient;
@@ -34,8 +34,12 @@ fn access() -> Access {
 fn run_with_fake_apis(run: impl AsyncFnOnce(&FakeApis, &OpenStackClient, &Access)) {
     RUNTIME.block_on(async {
         let server = FakeApis::start(&["compute", "network"]).await;
-        let config =
-            HttpConfig { address: Some(server.address.to_string()), timeout: Duration::from_secs(2), ca: Vec::new() };
+        let config = HttpConfig {
+            address: Some(server.address.to_string()),
+            timeout: Duration::from_secs(2),
+            ca: Vec::new(),
+            permit: Permit::default(),
+        };
         run(&server, &OpenStackClient::new(config), &access()).await;
     });
 }
@@ -135,13 +139,18 @@ fn reports_api_errors_without_secrets() {
             address: Some(server.address.to_string()),
             timeout: Duration::from_secs(2),
             ca: Vec::new(),
+            permit: Permit::default(),
         });
         let login = other.call(access, &nova::services()).await.unwrap_err();
         assert!(login.to_string().contains("as the cloud's administrator: 503"), "{login}");
         let absent = cloud.call(&without_compute, &nova::services()).await.unwrap_err();
         assert_eq!(absent.to_string(), "nova is not part of this cloud");
-        let unreachable =
-            HttpConfig { address: Some("127.0.0.1:1".into()), timeout: Duration::from_secs(2), ca: Vec::new() };
+        let unreachable = HttpConfig {
+            address: Some("127.0.0.1:1".into()),
+            timeout: Duration::from_secs(2),
+            ca: Vec::new(),
+            permit: Permit::default(),
+        };
         let no_connection = OpenStackClient::new(unreachable).call(access, &nova::services()).await.unwrap_err();
         assert!(no_connection.to_string().contains(":5000/v3/auth/tokens: connection failed"), "{no_connection}");
         let all = format!(

@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl_core::api::{HelmReleaseStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
+use osdpl_core::api::{
+    DELETE_WITH_INSTANCES, HelmReleaseStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition,
+};
 use serde_json::{Value, json};
 
 use crate::world::{World, with_timeout};
@@ -93,8 +95,10 @@ impl World {
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// Deletes the test's resource without waiting for its finalizer, like `kubectl delete --wait=false`.
+    /// Runs `kubectl delete --wait=false` for the test's resource, and allows that its instances are destroyed: most tests
+    /// have no Nova that responds to the operator.
     pub async fn delete(&self) {
+        self.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
         self.delete_named(NAME).await;
     }
 

@@ -49,12 +49,14 @@ releases:
 fn facts_of_a_job_reach_only_its_release() {
     run_test("facts", async |world| {
         let catalogue = json!({
-            "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}}, "data": {"services.lantern.yaml": LANTERN},
+            "metadata": {"name": "lantern"}, "data": {"services.lantern.yaml": LANTERN},
         });
         let catalogue: ConfigMap = serde_json::from_value(catalogue).unwrap();
         world.api().create(&PostParams::default(), &catalogue).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&services(&["lantern", "openvswitch"])).await;
+        let mut spec = services(&["lantern", "openvswitch"]);
+        spec["catalog"] = json!([{"name": "lantern"}]);
+        world.apply(&spec).await;
         world.until_ready().await;
         let memory = || world.helm_values("lantern").pointer("/conf/memcached/memory").cloned();
         assert_eq!(memory(), None);

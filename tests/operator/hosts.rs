@@ -22,7 +22,7 @@ use crate::world::{World, run_test, with_timeout};
 
 /// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. The
 /// spec has this effect only with the catalogue of [`without_node_dependencies`].
-fn nova() -> Value {
+pub fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
         "static": {"compute": compute}, "dynamic": {"targeted": {"openvswitch": {"compute": {"pod": []}}}},
@@ -33,7 +33,7 @@ fn nova() -> Value {
 
 /// Returns the folder of a copy of the shipped catalogue. The copy lacks the entries that make nova's compute pods wait
 /// for pods on the same node.
-fn without_node_dependencies(world: &World) -> PathBuf {
+pub fn without_node_dependencies(world: &World) -> PathBuf {
     let folder = newer_catalogue(world);
     let file = folder.join("values/services/nova.yaml");
     let text = std::fs::read_to_string(&file).unwrap();

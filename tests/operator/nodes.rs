@@ -1,16 +1,17 @@
 //! Node roles: the operator labels the nodes that the spec assigns to a role.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use cluster::AuditEntry;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{NODE_LABELS, OpenStackDeployment};
+use osdpl_core::api::{APPROVE, NODE_LABELS, OpenStackDeployment, Phase};
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services};
-use crate::world::{World, run_test, with_timeout};
+use crate::world::{World, now, run_test, with_timeout};
 
 /// The nodes that a test adds to those of the control plane, because the nodes of every control plane already have the
 /// labels of all roles.
@@ -74,11 +75,29 @@ const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
-#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!` without a reference")]
+/// Returns a spec with these roles that removes labels from all nodes at once, without approval.
 fn with_roles(roles: Value) -> Value {
+    with_rollout(roles, json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0}))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!` without a reference")]
+fn with_rollout(roles: Value, rollout: Value) -> Value {
     let mut spec = services(&["memcached"]);
-    spec["nodes"] = json!({ "roles": roles });
+    spec["nodes"] = json!({"rollout": rollout});
+    // In a server-side apply, an empty map would become null, which the CRD forbids.
+    if roles.as_object().is_some_and(|roles| !roles.is_empty()) {
+        spec["nodes"]["roles"] = roles;
+    }
     spec
+}
+
+/// Waits until labels wait for approval to be removed from nodes, and returns the resource.
+async fn until_labels_wait(world: &World) -> OpenStackDeployment {
+    let waits = |cloud: &OpenStackDeployment| {
+        let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();
+        message.contains("would be removed from").then(|| cloud.clone())
+    };
+    world.until("the removal of labels waits for approval", waits).await
 }
 
 #[test]
@@ -190,8 +209,90 @@ fn reports_conflicting_roles_and_plans_them() {
                 cloud.condition("Ready")?.message.contains("another writer set label gpu to \"mine\"").then_some(())
             })
             .await;
-        world.apply(&services(&["memcached"])).await;
+        world.apply(&with_roles(json!({}))).await;
         assert_eq!(nodes.until_labels(&node, &[("gpu", "mine")]).await, "");
+        nodes.remove_all().await;
+    });
+}
+
+#[test]
+fn removes_labels_after_approval_and_in_batches() {
+    run_test("role-removal", async |world| {
+        let mut nodes = Nodes::of(world);
+        let names = [nodes.add("a", json!({"rack": "r1"})).await, nodes.add("b", json!({"rack": "r1"})).await];
+        let rollout = |pause: u32| json!({"batchSize": 1, "pauseSeconds": pause});
+        let compute = |rack: &str| json!({"compute": {"selector": {"matchLabels": {"rack": rack}}}});
+        let operator = world.operator().start().await;
+        world.apply(&with_rollout(compute("r1"), rollout(3600))).await;
+        for name in &names {
+            nodes.until_labels(name, &[COMPUTE, SWITCH]).await;
+        }
+        world.until_ready().await;
+
+        let since = now();
+        world.apply(&with_rollout(compute("r7"), rollout(3600))).await;
+        let is_reported = |cloud: &OpenStackDeployment| {
+            let message = cloud.condition("Ready")?.message;
+            message.contains("osdpl does not remove the role's labels from").then_some(())
+        };
+        world.until("the operator reports that the selector matches no node", is_reported).await;
+
+        let gateway = json!({"gateway": {"names": [names[1].clone()]}});
+        world.apply(&with_rollout(gateway.clone(), rollout(3600))).await;
+        nodes.until_labels(&names[1], &[COMPUTE, SWITCH, GATEWAY]).await;
+        let waiting = until_labels_wait(world).await;
+        assert_eq!(waiting.status().phase, Some(Phase::AwaitingApproval));
+        assert!(waiting.is_ready(), "{:?}", waiting.status());
+        nodes.until_labels(&names[0], &[COMPUTE, SWITCH]).await;
+        let plan = world.osdpl(&["plan"]);
+        for line in [
+            format!(
+                "node {}: labels -openstack-compute-node=enabled -openvswitch=enabled: waits for approval",
+                names[0]
+            ),
+            format!("node {}: labels -openstack-compute-node=enabled: waits for approval", names[1]),
+            format!("osdpl approve -n {} nimbus {}", world.namespace, waiting.status().approval.unwrap()),
+        ] {
+            assert!(plan.contains(&line), "{line}\n{plan}");
+        }
+        let labelled = |writes: Vec<AuditEntry>| {
+            let nodes = writes.into_iter().filter(|write| write.resource == "nodes");
+            nodes.map(|write| write.name).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(
+            labelled(world.writes_since(since)),
+            [names[1].clone()].into(),
+            "only the new role's label is written"
+        );
+
+        world.osdpl(&["approve"]);
+        nodes.until_labels(&names[0], &[]).await;
+        let has_begun = |cloud: &OpenStackDeployment| {
+            let removal = cloud.status().label_removal.filter(|removal| removal.last_batch.is_some())?;
+            cloud.annotations().get(APPROVE).is_none().then_some(removal)
+        };
+        let removal = world.until("the status contains the first batch", has_begun).await;
+        assert_eq!(removal.nodes.keys().collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
+        operator.kill();
+        let since = now();
+        let _operator = world.operator().start().await;
+        // This change of another release makes a pass of the new operator visible.
+        let mut spec = with_rollout(gateway.clone(), rollout(3600));
+        spec["services"]["rabbitmq"] = json!({"enabled": true});
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        assert!(cloud.status().message.contains("1 of 2 nodes left"), "{}", cloud.status().message);
+        assert_eq!(cloud.status().approval, None, "the approval covers the rest of the removal");
+        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause also holds after a restart");
+
+        spec["nodes"]["rollout"] = rollout(0);
+        world.apply(&spec).await;
+        nodes.until_labels(&names[1], &[GATEWAY, SWITCH]).await;
+        let is_done = |cloud: &OpenStackDeployment| cloud.status().label_removal.is_none().then_some(());
+        world.until("the removal is complete", is_done).await;
+        world.apply(&with_rollout(json!({}), rollout(0))).await;
+        until_labels_wait(world).await;
+        nodes.until_labels(&names[1], &[GATEWAY, SWITCH]).await;
         nodes.remove_all().await;
     });
 }

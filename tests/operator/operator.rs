@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
+use crate::pool::SYSTEM;
 use crate::world::{World, with_timeout};
 
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
@@ -19,6 +20,7 @@ pub struct Setup<'a> {
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
+    pod: Option<&'a str>,
 }
 
 /// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
@@ -32,7 +34,7 @@ impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
-        Setup { world: self, helm: 4, charts, arguments: Vec::new() }
+        Setup { world: self, helm: 4, charts, arguments: Vec::new(), pod: None }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -41,10 +43,17 @@ impl World {
     }
 }
 
-impl Setup<'_> {
+impl<'a> Setup<'a> {
     /// Makes the operator run this major version of helm.
     pub fn helm(mut self, major: u8) -> Self {
         self.helm = major;
+        self
+    }
+
+    /// Makes the operator behave as in a pod with this name and uid. Operators in other pods then don't see whether its
+    /// process has ended. The audit log shows the name.
+    pub fn pod(mut self, name: &'a str) -> Self {
+        self.pod = Some(name);
         self
     }
 
@@ -67,7 +76,7 @@ impl Setup<'_> {
 
     /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
-        let Setup { world, helm, charts, arguments } = self;
+        let Setup { world, helm, charts, arguments, pod } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
         // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
@@ -75,9 +84,19 @@ impl Setup<'_> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command.arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
+        command
+            .args(["operator", "--namespace", SYSTEM.0])
+            .arg("--charts")
+            .arg(charts)
+            .arg("--helm")
+            .arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
+        if let Some(pod) = pod {
+            command.env("POD_NAME", pod).env("POD_UID", pod);
+        }
+        // The operator's chart sets this variable.
+        command.env("OSDPL_NAMESPACES", world.permitted());
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let mut operator = Operator { child, address };
         with_timeout("the operator is ready", operator.is_ready()).await;
@@ -94,6 +113,11 @@ impl Operator {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Returns the text of the readiness probe.
+    pub fn readiness(&self) -> String {
+        get(self.address, "/readyz").unwrap()
     }
 
     /// Returns the operator's metrics in the text format of Prometheus.
@@ -119,11 +143,6 @@ impl Operator {
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
     }
 
-    /// Whether the operator's process still runs.
-    pub fn is_alive(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-
     /// Sends a signal to the operator's process.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
@@ -143,8 +162,13 @@ impl Operator {
     }
 
     /// Stops the operator with SIGTERM, waits until the process has exited, and returns the exit status of the process.
-    pub async fn stop(mut self) -> ExitStatus {
+    pub async fn stop(self) -> ExitStatus {
         self.signal(Signal::TERM);
+        self.ended().await
+    }
+
+    /// Waits until the process has exited, and returns its exit status.
+    pub async fn ended(mut self) -> ExitStatus {
         let end = tokio::task::spawn_blocking(move || self.child.wait().unwrap());
         with_timeout("the operator has ended", end).await.unwrap()
     }

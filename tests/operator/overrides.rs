@@ -134,6 +134,8 @@ fn node_overrides_split_daemon_sets_after_approval() {
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
+        // The removal of the label that the overrides gave to the node waits for the same approval.
+        world.osdpl(&["approve"]);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
         nodes.until_labels("node-1", &labels.map(|label| (label, "enabled"))).await;

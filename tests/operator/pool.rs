@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cluster::{Audit, Cluster, Options, Program};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
@@ -20,6 +23,13 @@ use crate::world::with_timeout;
 
 /// The namespace in which the operator's chart is installed, and the name of the chart's release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
+
+/// The default value of `namespaces` in the operator's chart.
+const DEFAULT_NAMESPACE: &str = "openstack";
+
+/// The `RoleBinding`s that the operator's chart creates in the namespaces of clouds, and in those of Rook.
+pub const RIGHTS: &str = "osdpl-namespaced";
+pub const ROOK_RIGHTS: &str = "osdpl-rook";
 
 /// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,
 /// because tests mostly wait.
@@ -48,6 +58,8 @@ pub struct Plane {
     pub cluster: Cluster,
     /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
+    /// Whether the operator has rights in all namespaces, because the last test needed them.
+    has_all_rights: AtomicBool,
 }
 
 /// A control plane that one test uses. Dropping this value returns the control plane to the pool.
@@ -57,8 +69,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes an idle control plane from the pool, or starts a new one. Removes the objects of earlier tests, and
-    /// creates the namespace.
+    /// Takes an idle control plane from the pool, or starts a new one. Removes the objects of earlier tests,
+    /// creates the namespace, and grants the operator rights there.
     pub async fn new(namespace: &str) -> Self {
         let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -70,6 +82,7 @@ impl Lease {
         let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
         let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         Api::<Namespace>::all(plane.cluster.client()).create(&PostParams::default(), &object).await.unwrap();
+        plane.grant(RIGHTS, namespace).await;
         Self { plane: Some(plane), _permit: permit }
     }
 
@@ -90,25 +103,48 @@ impl Drop for Lease {
 }
 
 impl Plane {
+    /// Starts a control plane, and installs the operator's chart with its default rights, and the rights for Rook.
     async fn start() -> Self {
         let options = Options::default()
             .with_programs(&[Program::Helm4, Program::Helm3])
             .with_audit(Audit { secret_reads: true });
         let cluster = Cluster::start(options).await.unwrap();
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
-        let mut helm = Command::new(cluster.helm(4).unwrap());
-        helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);
-        let homes = cluster.folder().path().join("helm");
-        let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", &homes).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let namespace = serde_json::from_value(json!({"metadata": {"name": DEFAULT_NAMESPACE}})).unwrap();
+        Api::<Namespace>::all(cluster.client()).create(&PostParams::default(), &namespace).await.unwrap();
+        install_chart(&cluster, &[]);
         let operator = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
-        Self { cluster, operator }
+        Self { cluster, operator, has_all_rights: AtomicBool::new(false) }
     }
 
-    /// Removes the objects of the previous test. Waits until the cluster-scoped objects are deleted, but not the
+    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in its
+    /// default namespace.
+    pub async fn grant(&self, name: &str, namespace: &str) {
+        let binding = |namespace: &str| Api::<RoleBinding>::namespaced(self.cluster.client(), namespace);
+        let RoleBinding { role_ref, subjects, .. } = binding(DEFAULT_NAMESPACE).get(name).await.unwrap();
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        let copy = RoleBinding { metadata, role_ref, subjects };
+        binding(namespace).create(&PostParams::default(), &copy).await.unwrap();
+    }
+
+    /// Grants the operator rights in all namespaces until the end of the test.
+    pub fn grant_all(&self) {
+        self.has_all_rights.store(true, Ordering::Relaxed);
+        install_chart(&self.cluster, &["rbac.clusterWide=true".to_owned()]);
+    }
+
+    /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped objects are deleted, but not the
     /// namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
+        if self.has_all_rights.swap(false, Ordering::Relaxed) {
+            install_chart(&self.cluster, &[]);
+        }
         let client = self.cluster.client();
+        // No operator runs now, but the next operator may not be able to see that the last holder has ended.
+        let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(client.clone(), SYSTEM.0);
+        match leases.delete(osdpl_operator::lease::NAME, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other.unwrap()),
+        }
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
         for left in deployments.list(&ListParams::default()).await.unwrap() {
             let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &left.namespace().unwrap());
@@ -141,6 +177,19 @@ impl Plane {
             }
         }
     }
+}
+
+/// Installs or upgrades the operator's chart with the rights for Rook and with these settings, each an argument of
+/// `--set-json`.
+pub fn install_chart(cluster: &Cluster, settings: &[String]) {
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
+    let mut helm = Command::new(cluster.helm(4).unwrap());
+    helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);
+    helm.arg("--set").arg(format!("rbac.rook={{{DEFAULT_NAMESPACE}}}"));
+    helm.args(settings.iter().flat_map(|setting| ["--set-json", setting.as_str()]));
+    let homes = cluster.folder().path().join("helm");
+    let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", homes).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Deletes an object, removes its finalizers, and waits until it is deleted.

@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
@@ -112,6 +112,7 @@ fn refuses_to_move_an_installed_release() {
 fn adopts_crds_of_an_uninstalled_release() {
     run_test("crd-owner", async |world| {
         let elsewhere = format!("{}-data", world.namespace);
+        world.permit(&elsewhere).await;
         let mut spec = services(&["mariadb"]);
         let here = spec.clone();
         spec["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
@@ -127,8 +128,6 @@ fn adopts_crds_of_an_uninstalled_release() {
             3,
             "the operator must run helm three times for mariadb: to install, uninstall and install it again"
         );
-        let namespaces: Api<Namespace> = Api::all(world.client.clone());
-        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
 }
 

@@ -43,6 +43,8 @@ impl World {
 fn sets_keystone_in_rook_store_before_waiting_for_urls() {
     run_test("rgw-rook", async |world| {
         let rook = Rook::new(world).await;
+        // The operator writes a Secret next to the object store.
+        world.permit(&rook.namespace).await;
         rook.create_crds().await;
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;

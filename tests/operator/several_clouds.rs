@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret, Service};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, reason};
@@ -79,11 +79,8 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
 }
 
-/// Creates a namespace, and in it an OpenStackDeployment with the name of the test's resource.
+/// Applies an OpenStackDeployment with the name of the test's resource in a namespace.
 async fn apply_in(client: &Client, namespace: &str, spec: &Value) -> Api<OpenStackDeployment> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-    namespaces.create(&PostParams::default(), &object).await.unwrap();
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
         "metadata": {"name": NAME, "namespace": namespace}, "spec": spec,
@@ -93,18 +90,18 @@ async fn apply_in(client: &Client, namespace: &str, spec: &Value) -> Api<OpenSta
     clouds
 }
 
-/// Deletes the OpenStackDeployment in this namespace, and then the namespace.
-async fn delete_in(client: &Client, namespace: &str, clouds: Api<OpenStackDeployment>) {
+/// Deletes the OpenStackDeployment in the second namespace.
+async fn delete_in_second(clouds: Api<OpenStackDeployment>) {
     clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
     let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
     drop(with_timeout("the cloud in the second namespace is deleted", gone).await.unwrap());
-    Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await.unwrap();
 }
 
 #[test]
 fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
     run_test("several-detached", async |world| {
         let second = format!("{}-second", world.namespace);
+        world.permit(&second).await;
         let _operator = world.operator().start().await;
         world.describe_ceph(json!({})).await;
         let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
@@ -123,7 +120,7 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
         world.api::<Secret>().get("images-rbd-keyring").await.unwrap();
         world.api::<Service>().get("memcached").await.unwrap();
-        delete_in(&world.client, &second, clouds).await;
+        delete_in_second(clouds).await;
         world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
         world.api::<Service>().get("memcached").await.unwrap();
     });
@@ -133,6 +130,7 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
 fn promoted_cloud_gets_no_data_of_another_namespace() {
     run_test("several-data", async |world| {
         let (client, first, second) = (&world.client, &world.namespace, format!("{}-second", world.namespace));
+        world.permit(&second).await;
         let _operator = world.operator().start().await;
         let mut spec = services(&["mariadb"]);
         spec["deletionPolicy"] = json!("Retain");
@@ -159,11 +157,11 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
         );
         let record =
             secret_value(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
-        let values = osdpl_core::release::decode(&record).unwrap().config;
+        let values = osdpl_core::release::decode_values(&record).unwrap();
         let root = secret_value(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
         let root = String::from_utf8(root).unwrap();
-        assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
-        delete_in(client, &second, clouds).await;
+        assert_eq!(values["endpoints"]["oslo_db"]["auth"]["admin"]["password"], json!(root));
+        delete_in_second(clouds).await;
     });
 }
 

@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use crate::cloud::NAME;
 use crate::world::{World, run_test, with_timeout};
 
-const HOOK: &str = "osdpl-test";
+/// The name of the webhook's configuration.
+pub const HOOK: &str = "osdpl-test";
 
 /// Writes a new self-signed certificate for 127.0.0.1 and the certificate's key into two files. Returns the
 /// certificate.
-fn write_certificate(certificate: &Path, key: &Path) -> String {
+pub fn write_certificate(certificate: &Path, key: &Path) -> String {
     let pair = KeyPair::generate().unwrap();
     let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
     std::fs::write(key, pair.serialize_pem()).unwrap();
@@ -57,13 +58,14 @@ async fn until_refused(world: &World, spec: &Value) -> String {
     with_timeout("the webhook refuses the spec", refused).await
 }
 
-async fn register(world: &World, address: &str, authority: &str) {
+/// Registers the operator's webhook at this address.
+pub async fn register(world: &World, address: &str, authority: &str) {
     let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     let hook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": HOOK},
         "webhooks": [{
             "name": "validate.osdpl.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 5,
-            "rules": [{"apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"], "resources": ["openstackdeployments"]}],
+            "rules": [{"apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["openstackdeployments"]}],
             "clientConfig": {"url": format!("https://{address}/validate"), "caBundle": ByteString(authority.as_bytes().to_vec())},
         }],
     });

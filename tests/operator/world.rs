@@ -4,20 +4,25 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cluster::{AuditEntry, Cluster};
 use futures::FutureExt;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::dump;
 use crate::helm::{Recorder, Run};
-use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
+use crate::pool::{self, Lease, Plane, RIGHTS, RUNTIME, SYSTEM, TEST_LABEL};
 
 /// The timeout of every wait in a test. It is long, because many tests share the processors.
 pub const TIMEOUT: Duration = Duration::from_mins(2);
@@ -31,6 +36,8 @@ pub struct World {
     pub namespace: String,
     /// The test's own folder, with the operator's log and cache and the log of helm runs.
     pub folder: tempfile::TempDir,
+    /// The namespaces in which the operator has rights; empty if it has rights in all namespaces.
+    permitted: Mutex<Vec<String>>,
     allows_errors: AtomicBool,
 }
 
@@ -76,7 +83,41 @@ impl World {
         let namespace = format!("{name}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let lease = Box::pin(Lease::new(&namespace)).await;
         let folder = tempfile::Builder::new().prefix("test-").tempdir().unwrap();
-        Self { client: pool::client(&lease), lease, namespace, folder, allows_errors: AtomicBool::new(false) }
+        let permitted = Mutex::new(vec![namespace.clone()]);
+        let allows_errors = AtomicBool::new(false);
+        Self { client: pool::client(&lease), lease, namespace, folder, permitted, allows_errors }
+    }
+
+    /// Creates a namespace, if it does not exist, in which operators that the test starts afterwards have rights, as if the value `namespaces`
+    /// of the operator's chart contained it. Otherwise, operators have rights only in the test's own namespace.
+    pub async fn permit(&self, namespace: &str) {
+        let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
+        let object = Patch::Apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
+        Api::<Namespace>::all(self.client.clone())
+            .patch(namespace, &PatchParams::apply("test"), &object)
+            .await
+            .unwrap();
+        self.plane().grant(RIGHTS, namespace).await;
+        self.permitted.lock().unwrap().push(namespace.to_owned());
+    }
+
+    /// Takes back the rights that [`World::permit`] has granted in a namespace.
+    pub async fn forbid(&self, namespace: &str) {
+        let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), namespace);
+        drop(bindings.delete(RIGHTS, &DeleteParams::default()).await.unwrap());
+        self.permitted.lock().unwrap().retain(|permitted| permitted != namespace);
+    }
+
+    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of the
+    /// operator's chart.
+    pub fn permit_all(&self) {
+        self.plane().grant_all();
+        self.permitted.lock().unwrap().clear();
+    }
+
+    /// Returns the value of the operator's option `--namespaces`.
+    pub fn permitted(&self) -> String {
+        self.permitted.lock().unwrap().join(",")
     }
 
     /// Returns the control plane that the test uses, and the operator's kubeconfig for it.
@@ -99,9 +140,10 @@ impl World {
         Recorder::existing(self.folder.path()).runs()
     }
 
-    /// Returns the writes of the operator and its helm processes after `since`.
+    /// Returns the writes of the operator and its helm processes after `since`, except for writes of the Lease, which
+    /// the operator renews every two seconds.
     pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
-        self.requests_since(since).filter(AuditEntry::is_write).collect()
+        self.requests_since(since).filter(|entry| entry.is_write() && entry.resource != "leases").collect()
     }
 
     /// Returns the names of the Secrets that the operator and its helm processes read with `get` after `since`.

@@ -3,11 +3,14 @@
 
 use super::command::{VALID, folder, validate};
 
-/// Returns a `ConfigMap` that adds a preset to the catalogue; `label` is the value of its label `osdpl.dev/catalog`.
-fn addition(label: &str, preset: &str) -> String {
-    format!(
-        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\n  labels: {{osdpl.dev/catalog: {label}}}\ndata:\n  presets.edge.yaml: |\n{preset}"
-    )
+/// Returns a `ConfigMap` that adds a preset to the catalogue if a resource names it.
+fn addition(preset: &str) -> String {
+    format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\ndata:\n  presets.edge.yaml: |\n{preset}")
+}
+
+/// Returns [`VALID`] with `spec.catalog` and with `spec` after the list of presets, which ends with `[core`.
+fn naming_edge(spec: &str) -> String {
+    VALID.replace("[core]", &format!("[core{spec}, catalog: [{{name: edge}}]"))
 }
 
 #[test]
@@ -67,33 +70,35 @@ fn reports_duplicate_names() {
 
 #[test]
 fn locates_errors_in_config_maps() {
-    let cloud = VALID.replace("[core]", "[core], regoin: x");
-    let (code, stdout, _) =
-        validate(&[], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
+    let cloud = naming_edge("], regoin: x");
+    let (code, stdout, _) = validate(&[], &format!("{cloud}{}", addition("    preset: edge\n    presset: x\n")));
     assert!(code == 1 && stdout.contains("stdin:4: error: spec.regoin: "), "{stdout}");
-    assert!(stdout.contains("stdin:14: error: data.\"presets.edge.yaml\": key \"presets.edge.yaml\":2:"), "{stdout}");
+    assert!(stdout.contains("stdin:13: error: data.\"presets.edge.yaml\": key \"presets.edge.yaml\":2:"), "{stdout}");
     let (_, stdout, _) =
-        validate(&["-o", "json"], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
+        validate(&["-o", "json"], &format!("{cloud}{}", addition("    preset: edge\n    presset: x\n")));
     let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["findings"].as_array().unwrap().len(), 2, "{stdout}");
-    let none = format!("{cloud}{}", addition("'true'", "    preset: edge\n"))
-        .replace(": |\n    preset: edge", ": {preset: edge}");
+    let none =
+        format!("{cloud}{}", addition("    preset: edge\n")).replace(": |\n    preset: edge", ": {preset: edge}");
     let (code, stdout, _) = validate(&[], &none);
     assert!(code == 1 && stdout.contains("stdin:4: error: spec.regoin: "), "{stdout}");
     assert!(
-        stdout.contains("stdin:12: error: data.\"presets.edge.yaml\": must be a string; write `|` after the key"),
+        stdout.contains(
+            "stdin:4: error: spec.catalog[0].name: ConfigMap openstack/edge can't be read: key \"presets.edge.yaml\" \
+             must be a string; write `|` after the key"
+        ),
         "{stdout}"
     );
 }
 
 #[test]
 fn rule_findings_of_added_presets_have_locations() {
-    let cloud = VALID.replace("[core]", "[core, edge]");
+    let cloud = naming_edge(", edge]");
     let values = "keystone: {values: {jobs: {fernet_rotate: {cron: one}, credential_rotate: {cron: two}}, pod: {replicas: {api: -3}}}}";
     let preset = format!(
         "    preset: edge\n    description: One.\n    fragments:\n    - releases:\n        {values}\n        mariadb: {{values: {{pod: {{replicas: {{server: 4}}}}}}}}\n"
     );
-    let (code, stdout, _) = validate(&[], &format!("{cloud}{}", addition("'true'", &preset)));
+    let (code, stdout, _) = validate(&[], &format!("{cloud}{}", addition(&preset)));
     let at = ": spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])";
     for expected in [
         format!(
@@ -112,9 +117,9 @@ fn rule_findings_of_added_presets_have_locations() {
 
 #[test]
 fn checks_every_schedule_of_a_feature() {
-    let cloud = VALID.replace("[core]", "[core], features: {mine: {schedule: bad, name: x}}");
+    let cloud = naming_edge("], features: {mine: {schedule: bad, name: x}}");
     let feature = "    feature: mine\n    description: Mine.\n    schema: {type: object, properties: {schedule: {type: string, maxLength: 20}, name: {type: string, maxLength: 9}}}\n    default: {schedule: '@daily', name: one}\n    fragments:\n    - releases:\n        keystone: {values: {jobs: {fernet_rotate: {cron: '${features.mine.schedule}'}, credential_rotate: {cron: worse}}}}\n";
-    let addition = addition("'true'", feature).replace("presets.edge.yaml", "features.mine.yaml");
+    let addition = addition(feature).replace("presets.edge.yaml", "features.mine.yaml");
     let (_, stdout, _) = validate(&[], &format!("{cloud}{addition}"));
     let findings: Vec<&str> = stdout.lines().filter(|line| line.ends_with("[cron]")).collect();
     assert_eq!(findings.len(), 2, "{stdout}");
@@ -127,18 +132,43 @@ fn checks_every_schedule_of_a_feature() {
 }
 
 #[test]
-fn reports_a_label_that_excludes_a_config_map() {
-    let preset = "    preset: edge\n    description: One.\n";
-    for label in ["true", "'yes'"] {
-        let (code, stdout, _) = validate(&[], &format!("{VALID}{}", addition(label, preset)));
-        assert!(
-            code == 1
-                && stdout
-                    .contains("stdin:10: error: metadata.labels.\"osdpl.dev/catalog\": must be \"true\", in quotes: "),
-            "{stdout}"
-        );
-    }
-    assert_eq!(validate(&[], &format!("{VALID}{}", addition("'false'", preset))).0, 0);
+fn only_named_config_maps_add_to_the_catalogue() {
+    let map = addition("    preset: edge\n    description: One.\n");
+    assert_eq!(validate(&["--strict"], &format!("{}{map}", naming_edge(", edge]"))).0, 0);
+    let (code, stdout, _) = validate(&["--strict"], &format!("{VALID}{map}"));
+    let warning = "stdin:9: warning: metadata.name: no resource names this ConfigMap, so that it adds nothing to the catalogue; add {name: edge} to spec.catalog of the resource, or remove the ConfigMap [catalogue]\n";
+    assert!(code == 1 && stdout.starts_with(warning), "{stdout}");
+    let (code, stdout, _) = validate(&[], &format!("{}{map}", VALID.replace("[core]", "[core, edge]")));
+    assert!(code == 1 && stdout.contains("there is no preset \"edge\""), "{stdout}");
+    let note = "note: stdin:1: ConfigMap openstack/edge, which spec.catalog[0].name references, is not in the file, so its content is not known\n";
+    let (code, stdout, _) = validate(&[], &naming_edge("]"));
+    assert!(code == 0 && stdout.contains(note), "{stdout}");
+    let elsewhere = map.replace("  name: edge\n", "  name: edge\n  namespace: other\n");
+    let (_, stdout, _) = validate(&[], &format!("{}{elsewhere}", naming_edge("]")));
+    assert!(stdout.contains(note), "a ConfigMap of another namespace does not count: {stdout}");
+}
+
+#[test]
+fn each_resource_has_only_the_additions_that_it_names() {
+    let map = addition("    preset: edge\n    description: One.\n");
+    let (named, unnamed) = (naming_edge(", edge]"), VALID.replace("cloud", "other").replace("[core]", "[core, edge]"));
+    let (code, stdout, _) = validate(&[], &format!("{named}---\n{unnamed}{map}"));
+    let error = "stdin:9: error: spec.presets[1]: there is no preset \"edge\"";
+    assert!(code == 1 && stdout.starts_with(error) && stdout.contains(": 1 error, "), "{stdout}");
+}
+
+#[test]
+fn digest_must_match_the_content() {
+    let map = addition("    preset: edge\n    description: One.\n");
+    let with = |digest: &str| {
+        let cloud = naming_edge("]").replace("{name: edge}", &format!("{{name: edge, digest: '{digest}'}}"));
+        validate(&[], &format!("{cloud}{map}"))
+    };
+    let (code, stdout, _) = with(&format!("sha256:{}", "0".repeat(64)));
+    let error = "stdin:4: error: spec.catalog[0].digest: ConfigMap openstack/edge has the digest ";
+    assert!(code == 1 && stdout.starts_with(error), "{stdout}");
+    let found = stdout.strip_prefix(error).and_then(|rest| rest.split(';').next()).unwrap();
+    assert_eq!(with(found).0, 0, "{found}");
 }
 
 #[test]

@@ -10,7 +10,6 @@
 {{ .Values.webhook.certificate.secretName | default (printf "%s-webhook-tls" (include "osdpl.fullname" .)) }}
 {{- end }}
 
-{{- /* The name is fixed: the operator finds its own pods by it, to determine whether a helm process of an earlier pod is dead. */}}
 {{- define "osdpl.selector" -}}
 app.kubernetes.io/name: osdpl
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -21,4 +20,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "osdpl.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "osdpl.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
 {{- end }}

@@ -61,7 +61,7 @@ pub(crate) async fn differing_charts(
 ) -> BTreeMap<String, ChartState> {
     let mut states = BTreeMap::new();
     for (name, found) in &known.releases {
-        let Some((request, _)) = chart_of_release(store, spec, catalog, name) else { continue };
+        let Some(request) = chart_of_release(store, spec, catalog, name) else { continue };
         if let Some(state) = compare_chart(store, &request, &found.source).await {
             states.insert(name.clone(), state);
         }

@@ -12,6 +12,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::Arguments;
+use crate::additions::check_additions;
 use crate::common::{Target, unknown_release};
 use crate::connect::readable;
 use crate::output;
@@ -26,7 +27,9 @@ impl Arguments {
         let client = self.cluster.client().await?;
         let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
         let deployment = target.find(&client).await?;
-        let catalog = self.catalog.load_from(&client, &deployment.namespace().unwrap_or_default(), None).await?;
+        let (extended, errors) = self.catalog.load_live(&client, &deployment).await?;
+        check_additions(&errors)?;
+        let catalog = extended.catalog;
         let requested = if self.all { None } else { Some(self.releases) };
         let (adoptable, refused) = adoptable_releases(&client, &deployment, &catalog, requested.as_deref()).await?;
         let code = if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };

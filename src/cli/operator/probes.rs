@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use osdpl_client::HttpConfig;
+use osdpl_client::{HttpConfig, Permit};
+use osdpl_operator::lease::Leadership;
 use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
@@ -35,16 +36,17 @@ impl Probes {
         self.enabled.then(|| Probing { reach: http_config.clone(), period })
     }
 
-    /// Returns the settings of the HTTP client with which the operator calls the APIs of OpenStack services. It reads
-    /// the certificates from the file of `--probe-ca`.
+    /// Returns the settings of the HTTP client with which the active operator calls the APIs of OpenStack services. It
+    /// reads the certificates from the file of `--probe-ca`.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-    pub(crate) fn http_config(&self) -> anyhow::Result<HttpConfig> {
+    pub(crate) fn http_config(&self, leadership: Leadership) -> anyhow::Result<HttpConfig> {
         let read =
             |file: &PathBuf| std::fs::read(file).with_context(|| format!("reading {} of --probe-ca", file.display()));
         Ok(HttpConfig {
             address: self.probe_address.clone(),
             timeout: Duration::from_secs(self.probe_timeout),
             ca: self.probe_ca.as_ref().map(read).transpose()?.unwrap_or_default(),
+            permit: Permit::new(move || leadership.may_write()),
         })
     }
 }

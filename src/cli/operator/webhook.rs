@@ -10,8 +10,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use osdpl_maintenance::OpenStackClient;
 use osdpl_operator::controller::Context;
-use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, ClusterInfoOf, Sources};
+use osdpl_operator::webhook::{self, CatalogOf, CertificateFiles, ClusterInfoOf, DeletionObstacleOf, Sources};
 
 #[derive(Args)]
 pub(crate) struct Webhook {
@@ -37,6 +38,7 @@ impl Webhook {
     pub(crate) async fn serve(
         &self,
         context: &Arc<Context>,
+        openstack: &OpenStackClient,
         stop: &CancellationToken,
     ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
         let (Some(address), Some(certificate), Some(key)) = (self.listen, self.certificate.clone(), self.key.clone())
@@ -47,16 +49,22 @@ impl Webhook {
             format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
         })?;
         let shared = Arc::clone(context);
-        let catalog_of: CatalogOf = Arc::new(move |namespace| {
+        let catalog_of: CatalogOf = Arc::new(move |namespace, spec| {
             let context = Arc::clone(&shared);
-            Box::pin(async move { context.catalog_for(&namespace).await })
+            Box::pin(async move { context.catalog_for(&namespace, &spec).await })
         });
         let shared = Arc::clone(context);
         let cluster_info_of: ClusterInfoOf = Arc::new(move |spec, catalog| {
             let context = Arc::clone(&shared);
             Box::pin(async move { context.cluster_info_for(&spec, &catalog).await })
         });
-        let (files, sources) = (CertificateFiles { certificate, key }, Sources { catalog_of, cluster_info_of });
+        let (shared, client) = (Arc::clone(context), openstack.clone());
+        let deletion_obstacle_of: DeletionObstacleOf = Arc::new(move |deployment| {
+            let (context, client) = (Arc::clone(&shared), client.clone());
+            Box::pin(async move { context.deletion_obstacle(&deployment, &client).await })
+        });
+        let files = CertificateFiles { certificate, key };
+        let sources = Sources { catalog_of, cluster_info_of, deletion_obstacle_of };
         let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;
         Ok(tokio::spawn(server))
     }

@@ -14,6 +14,9 @@ pub(crate) struct NodeLabels {
     pub gains: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
+    /// Whether the change waits for approval.
+    #[serde(rename = "awaitsApproval", skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_approval: bool,
 }
 
 /// An action of the plan that is neither a step of a release nor a change of node labels.
@@ -48,12 +51,22 @@ pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     others.map(output).collect()
 }
 
-/// Returns the nodes whose labels would change.
+/// Returns the nodes whose labels would change, now or after approval.
+///
+/// The part of a change that needs no approval is a change of its own.
 pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
-    let labels = |(name, change): (&String, &LabelChange)| NodeLabels {
-        name: name.clone(),
-        gains: change.gains.clone(),
-        losses: change.losses.clone(),
+    let labels = |awaits_approval: bool| {
+        move |(name, change): (&String, &LabelChange)| {
+            let gains = change.gains.iter().filter(|label| !awaits_approval || !is_immediate(preview, name, label));
+            let (name, gains, losses) = (name.clone(), gains.cloned().collect(), change.losses.clone());
+            change.changes_labels().then_some(NodeLabels { name, gains, losses, awaits_approval })
+        }
     };
-    preview.nodes.iter().filter(|(_, change)| change.changes_labels()).map(labels).collect()
+    let now = preview.nodes.iter().filter_map(labels(false));
+    now.chain(preview.awaiting_nodes.iter().filter_map(labels(true))).collect()
+}
+
+/// Whether a node gets a label without approval.
+fn is_immediate(preview: &Preview, node: &str, label: &String) -> bool {
+    preview.nodes.get(node).is_some_and(|change| change.gains.contains(label))
 }

@@ -11,26 +11,31 @@ use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
 use osdpl_operator::controller::Preview;
 
+/// What nodes with the same change of labels have in common: whether the change waits for approval, and the labels that
+/// they gain and lose.
+type LabelGroup<'a> = (bool, &'a [String], &'a [String]);
+
 impl PlanReport {
     /// Returns the changes of node labels as text; nodes with the same changes share a line.
     pub(super) fn node_labels(&self) -> String {
-        let mut groups: BTreeMap<(&[String], &[String]), Vec<&str>> = BTreeMap::new();
-        for NodeLabels { name, gains, losses } in &self.nodes {
-            groups.entry((gains, losses)).or_default().push(name);
+        let mut groups: BTreeMap<LabelGroup<'_>, Vec<&str>> = BTreeMap::new();
+        for NodeLabels { name, gains, losses, awaits_approval } in &self.nodes {
+            groups.entry((*awaits_approval, gains, losses)).or_default().push(name);
         }
         let mut text = String::new();
-        for ((gains, losses), names) in groups {
+        for ((awaits_approval, gains, losses), names) in groups {
             let added = gains.iter().map(|label| format!("+{label}"));
             let labels: Vec<_> = added.chain(losses.iter().map(|label| format!("-{label}"))).collect();
             let count = names.len();
             let names = format_names(names, count);
             let nodes = if count == 1 { "node" } else { "nodes" };
-            let _ = writeln!(text, "{nodes} {names}: labels {}", labels.join(" "));
+            let approval = if awaits_approval { ": waits for approval (osdpl approve)" } else { "" };
+            let _ = writeln!(text, "{nodes} {names}: labels {}{approval}", labels.join(" "));
         }
         text
     }
 
-    /// Returns the releases and rollouts that wait for approval, and adds notes about active rollouts.
+    /// Returns the releases, rollouts and nodes whose changes wait for approval, and adds notes about active rollouts.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,
@@ -42,6 +47,7 @@ impl PlanReport {
         self.notes.extend(active.map(|(name, rollout)| format!("rollout of {}", rollout_line(name, rollout))));
         releases
             .chain(rollouts.into_iter().flat_map(rollout::awaiting_approval).map(|(name, _)| name.clone()))
+            .chain(preview.awaiting_nodes.keys().map(|name| format!("node {name}")))
             .collect()
     }
 

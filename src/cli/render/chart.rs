@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use super::Cloud;
 use super::folder::Folder;
 use crate::chart_options::ChartOptions;
-use crate::manifests::obtain;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::charts::Store;
@@ -48,18 +47,19 @@ impl<'a> Charts<'a> {
     /// Returns the chart of a release. If the user gave charts, it checks the chart against the lock and copies it into
     /// the folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
-        let (request, digest) = chart_of_release(&self.store, self.spec, self.catalog, name)
+        let request = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
         if !self.is_local {
             let pull = self.store.pull_request_for(&request)?;
             let pull = pull.with_context(|| format!("chart {} has no repository", request.name))?;
             let locked = self.store.lock().charts.get(&request.name).filter(|lock| lock.version == pull.version);
             let locked = locked.and_then(|lock| lock.digest.as_ref()).map(ToString::to_string);
-            let digest = digest.cloned().or(locked).map(|digest| format!(", {digest}")).unwrap_or_default();
+            let requested = request.digest.clone().map(|expected| expected.digest);
+            let digest = requested.or(locked).map(|digest| format!(", {digest}")).unwrap_or_default();
             let description = format!("chart {} {} of {}{digest}", pull.chart, pull.version, pull.repository);
             return Ok(PreparedChart { reference: reference(&pull), description, crds: None });
         }
-        let chart = obtain(&self.store, &request, digest).await.with_context(|| format!("release {name}"))?;
+        let chart = self.store.obtain(&request).await.with_context(|| format!("release {name}"))?;
         let archive = format!("{}-{}.tgz", chart.name, chart.version);
         let content = std::fs::read(&chart.path).with_context(|| format!("reading {}", chart.path.display()))?;
         let charts = folder.below(FOLDER)?;

@@ -12,8 +12,6 @@ use osdpl_lint::validate::{self, Document, split_documents};
 pub(crate) struct Inputs {
     /// All documents, in the order of the arguments.
     pub documents: Vec<Document>,
-    /// The text of each file by name.
-    pub texts: Vec<(String, String)>,
     arguments: Vec<Argument>,
 }
 
@@ -38,7 +36,7 @@ impl Inputs {
                 }
             } else {
                 match input::read(path) {
-                    Ok(text) => inputs.add(path, text, true),
+                    Ok(text) => inputs.add(path, &text, true),
                     Err(error) => unreadable.push((display_name(path), error.why)),
                 }
             }
@@ -63,11 +61,9 @@ impl Inputs {
 
     /// Adds the documents of a file. `is_named` says whether the command line names the file itself; otherwise the file
     /// is in a folder that the command line names.
-    fn add(&mut self, file: &Path, text: String, is_named: bool) {
-        let name = display_name(file);
-        self.documents
-            .extend(split_documents(&name, &text).into_iter().map(|document| Document { is_named, ..document }));
-        self.texts.push((name, text));
+    fn add(&mut self, file: &Path, text: &str, is_named: bool) {
+        let documents = split_documents(&display_name(file), text).into_iter();
+        self.documents.extend(documents.map(|document| Document { is_named, ..document }));
     }
 
     /// Reads the manifests of a folder and its subfolders. It adds subfolders that can't be read to `unreadable`.
@@ -96,7 +92,7 @@ impl Inputs {
                 unreadable.extend(problem);
             } else if is_manifest(&path) {
                 match input::read(&path) {
-                    Ok(text) => self.add(&path, text, false),
+                    Ok(text) => self.add(&path, &text, false),
                     Err(error) => unreadable.push((path.display().to_string(), error.why)),
                 }
             }

@@ -10,14 +10,8 @@ const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name
                    ---\nkind: OpenStackDeployment\napiVersion: osdpl.dev/v1alpha1\nspec: {a: 1, a: 2}\n";
 
 fn reported(text: &str) -> Report {
-    let catalog = osdpl_core::files::load_catalog(None).unwrap();
-    report(
-        &split_documents("two.yaml", text),
-        &catalog,
-        &Schemas::new(&catalog).unwrap(),
-        &ClusterInfo::default(),
-        None,
-    )
+    let option = CatalogOption { catalog: None };
+    option.validate(&split_documents("two.yaml", text), &ClusterInfo::default()).unwrap()
 }
 
 #[test]

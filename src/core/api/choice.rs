@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether changes that the spec did not request wait for approval. Such changes come from a new version of the
-/// operator or of the catalogue. The uninstall of a release waits for approval, too. `Manual`, the default, waits for
-/// `osdpl approve`; `Automatic` applies the changes at once.
+/// Which changes wait for approval (`osdpl approve`). `Manual`, the default: changes that the spec did not request, such
+/// as those of a new operator or of a ConfigMap in `catalog`, and uninstalls. `Automatic`: none. `Always`: every change
+/// of a release, also the first install and changes of the spec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.
@@ -13,6 +13,9 @@ pub enum Approval {
     Manual,
     /// The operator applies changes that the spec did not request at once, without approval.
     Automatic,
+    /// Every install, upgrade and uninstall of a release waits until a person approves the target, also if the spec
+    /// requested the change.
+    Always,
 }
 
 /// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps volume claims,

@@ -16,8 +16,8 @@ use super::spec::free_form_schema;
 #[serde(rename_all = "camelCase")]
 pub struct Nodes {
     /// The nodes of each role (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or a role of your
-    /// own). The operator sets the role's labels on these nodes, and removes them when a node leaves the role. It does
-    /// not change other labels.
+    /// own). The operator sets the role's labels on these nodes. When a node leaves the role, the operator removes them
+    /// after approval, in batches of nodes (`rollout`). It does not change other labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
@@ -28,7 +28,8 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
-    /// How the operator replaces the pods of the data plane after a change of their pod template.
+    /// How the operator replaces the pods of the data plane after a change of their pod template, and how it removes
+    /// labels from nodes that left a role.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
     /// The limits on the number of nodes that are in maintenance (`NodeMaintenance`) at the same time.

@@ -10,20 +10,23 @@ use super::choice::Approval;
 const PAUSE: i32 = 30;
 
 /// How the operator replaces the pods of openvswitch, ovn-controller, libvirt and nova-compute after a change of their
-/// pod template.
+/// pod template, and how it removes labels from nodes that left a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
-    /// rollout at once. A rollout after an approved change of the cloud needs no second approval.
+    /// rollout at once. A rollout after an approved change of the cloud needs no second approval. The same applies to
+    /// the removal of labels from nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "approval_schema")]
     pub approval: Option<Approval>,
-    /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
-    /// unset.
+    /// The number of nodes per batch, as a number or as a percentage (`10%`, rounded up) of the component's nodes or of
+    /// the nodes that lose labels; 1 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
-    /// The pause in seconds after all pods of a batch are ready, before the next batch starts; 30 if unset.
+    /// The pause in seconds after all pods of a batch are ready, or after labels were removed from a batch, before the
+    /// next batch starts; 30 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub pause_seconds: Option<i32>,
@@ -138,6 +141,11 @@ impl RolloutPhase {
             Self::Pending | Self::AwaitingApproval | Self::Waiting | Self::Complete => false,
         }
     }
+}
+
+/// Returns the schema of `spec.nodes.rollout.approval`. The value `Always` has no meaning for a rollout.
+fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Manual", "Automatic"] })
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

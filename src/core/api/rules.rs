@@ -73,6 +73,17 @@ pub(super) const RULES: &[Rule] = &[
         "names a preset twice; name each once, in the order they apply",
     ),
     rule(
+        "spec.catalog",
+        "self.all(one, self.exists_one(other, other.name == one.name))",
+        "names a ConfigMap twice; name each once",
+    ),
+    rule("spec.catalog.[].name", SUBDOMAIN, OBJECT_MESSAGE),
+    rule(
+        "spec.catalog.[].digest",
+        "self.matches('^sha256:[0-9a-f]{64}$')",
+        "must be `sha256:` and 64 hexadecimal digits; `status.catalog` of the resource shows the digest of each ConfigMap",
+    ),
+    rule(
         "spec.publicDomain",
         "!isIP(self) && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
         "must be a DNS name in lower case, without scheme, port or slash, such as cloud.example.org",
@@ -112,6 +123,16 @@ pub(super) const RULES: &[Rule] = &[
         "spec.services.*.releases.*.version",
         "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
         "must be an exact chart version, not a range, such as 2026.1.0",
+    ),
+    rule(
+        "spec.services.*.releases.*.digest",
+        "self.matches('^sha256:[0-9a-f]{64}$')",
+        "must be the digest of a chart: sha256: and 64 digits or lower case letters from a to f; `osdpl charts list` prints it",
+    ),
+    rule(
+        "spec.services.*.releases.*",
+        "!has(self.digest) || has(self.version)",
+        "has a digest without a version; set the version of the chart that has this digest, or remove the digest",
     ),
     rule(
         "spec.services.*.releases.*.namespace",

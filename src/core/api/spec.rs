@@ -64,6 +64,11 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
+    /// The ConfigMaps in the namespace of this resource whose files the operator adds to the catalogue: services,
+    /// presets, features and charts of your own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub catalog: Vec<AdditionReference>,
     /// The settings of features, by the feature's name. The fields of built-in features are listed here. A feature can
     /// also come from files that you add to the catalogue.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -86,8 +91,8 @@ pub struct OpenStackDeploymentSpec {
     /// Which container images the pods use: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Whether changes that the spec did not request, such as those of a new version of the catalogue, wait until a
-    /// person approves them; `Manual` if unset.
+    /// Which changes wait until a person approves them: those that the spec did not request, such as those of a new
+    /// version of the catalogue (`Manual`), none (`Automatic`), or all (`Always`); `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.
@@ -99,6 +104,20 @@ pub struct OpenStackDeploymentSpec {
     /// What the operator does if someone edits or deletes objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
+}
+
+/// A ConfigMap whose files the operator adds to the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdditionReference {
+    /// The name of the ConfigMap.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. With a digest, the operator uses no
+    /// other content. Without, other content than the first waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71))]
+    pub digest: Option<String>,
 }
 
 /// Helm values of releases, and the chart defaults to remove.
@@ -201,6 +220,11 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
+    /// The digest of the chart (`sha256:` and 64 hexadecimal digits), if `version` is set. The operator then refuses
+    /// other content, and accepts this content even if the version had other content before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71))]
+    pub digest: Option<String>,
     /// The namespace of the release. If unset, it is the catalogue's namespace for the release (such as cert-manager),
     /// or else the namespace of this resource. The namespace of an installed release can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

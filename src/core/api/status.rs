@@ -36,6 +36,10 @@ pub struct OpenStackDeploymentStatus {
     /// The target hash of the changes that wait for approval. A person passes it to `osdpl approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// The target hash that a person approved last; only with `spec.approval: Always`. Changes of this target need no
+    /// further approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_target: Option<String>,
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
     /// Ceph, `RolledOut` if there were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,9 +56,19 @@ pub struct OpenStackDeploymentStatus {
     /// person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
+    /// The ConfigMaps of `spec.catalog`, each with the digest of the content that the spec or a person has approved.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalog: BTreeMap<String, String>,
+    /// The digest that each chart from a repository had when the operator first pulled it, by `chart@version`; at most
+    /// 256 charts. The operator refuses other content under the same version, unless the spec sets its digest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub charts: BTreeMap<String, String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
+    /// The approved removal of labels from nodes that the operator is carrying out; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_removal: Option<LabelRemovalStatus>,
     /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
@@ -115,6 +129,21 @@ pub struct RoleStatus {
     /// The names of the role's nodes, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+}
+
+/// An approved removal of the operator's labels from nodes. The operator records it here before it removes the first
+/// label, so that the approval covers exactly these labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelRemovalStatus {
+    /// The labels that the operator removes from each node, such as `l3-agent=enabled,openvswitch=enabled`. The
+    /// operator deletes the entries when it has removed all of these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, String>,
+    /// When the operator last removed labels from a batch of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub last_batch: Option<Time>,
 }
 
 /// The state of one helm release.
@@ -269,6 +298,8 @@ pub mod reason {
     /// The operator reconciles only the oldest `OpenStackDeployment` in the cluster, and this resource is not the
     /// oldest.
     pub const OLDER_RESOURCE: &str = "NotTheOne";
+    /// The operator has no rights in the namespace of the resource, so it ignores the resource.
+    pub const OUTSIDE: &str = "NamespaceOutOfScope";
     /// A `DaemonSet` has no node with the label that it selects.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of `CronJobs` failed, but everything else works.

@@ -1,4 +1,5 @@
-//! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl.
+//! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl. `spec.catalog` names the
+//! `ConfigMap`s.
 //!
 //! A key of such a `ConfigMap` is the file's path with dots instead of slashes, which keys can't contain:
 //! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
@@ -7,11 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Catalog, Errors, Files, Text, file};
-use osdpl_values::yaml;
+use serde_json::json;
 
-/// The label by which osdpl finds `ConfigMap`s with catalogue files. Its value is `true`.
-pub const LABEL: &str = "osdpl.dev/catalog";
+use super::{Catalog, Errors, Files, Text, file};
+use osdpl_values::{canonical, sha256, yaml};
 
 /// The prefixes of keys in an addition, each with the folder of the catalogue to which the prefix adds files.
 const FOLDERS: [(&str, &str); 6] = [
@@ -31,8 +31,34 @@ const LOCK: &str = "values/lock.yaml";
 pub struct Addition {
     /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
     pub source: String,
+    /// The name of the `ConfigMap`.
+    pub name: String,
     /// The data of the `ConfigMap`: maps a key, such as `presets.edge.yaml`, to the file's text.
     pub data: BTreeMap<String, String>,
+}
+
+impl Addition {
+    /// Creates the addition with the data of a `ConfigMap`.
+    pub fn new(namespace: &str, name: &str, data: BTreeMap<String, String>) -> Self {
+        Self { source: Self::source_of(namespace, name), name: name.to_owned(), data }
+    }
+
+    /// Returns the name of a `ConfigMap` in messages: `ConfigMap openstack/edge`.
+    pub(super) fn source_of(namespace: &str, name: &str) -> String {
+        format!("ConfigMap {namespace}/{name}")
+    }
+
+    /// Returns the digest of the data, which `spec.catalog` can name: the digest of compact JSON with sorted keys.
+    pub fn digest(&self) -> String {
+        sha256(&canonical(&json!(self.data)))
+    }
+}
+
+/// Whether all keys of a `ConfigMap`'s data are names of catalogue files, so that the `ConfigMap` likely is meant as an
+/// addition.
+pub fn has_catalog_keys<'a>(mut keys: impl Iterator<Item = &'a String>) -> bool {
+    let first = keys.next();
+    first.into_iter().chain(keys).all(|key| path(key).is_some()) && first.is_some()
 }
 
 /// An addition that osdpl does not load, because it has errors or depends on a rejected addition.
@@ -94,6 +120,9 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
                 catalog.added = given.iter().map(AddedFile::location).collect();
+                let is_used = |addition: &&Addition| refused.iter().all(|one| one.source != addition.source);
+                let used = additions.iter().filter(is_used);
+                catalog.additions = used.map(|addition| (addition.name.clone(), addition.digest())).collect();
                 return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,
@@ -230,7 +259,7 @@ mod tests {
 
     fn addition(source: &str, data: &[(&str, &str)]) -> Addition {
         let data = data.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-        Addition { source: format!("ConfigMap openstack/{source}"), data }
+        Addition::new("openstack", source, data)
     }
 
     fn extended(additions: &[Addition]) -> (Catalog, Vec<String>) {

@@ -53,8 +53,8 @@ impl Catalog {
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
     /// further inputs to the digest.
     ///
-    /// The digest changes only with a new version of osdpl. It does not cover files that users added, because a change
-    /// of such a file is a change by the user, like a change of the spec.
+    /// The digest changes only with a new version of osdpl. It does not cover files that users added: the spec names
+    /// them, and [`Policy::changed_additions`](crate::plan::Policy::changed_additions) makes their changes wait.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();

@@ -87,6 +87,7 @@ impl Loader<'_> {
             rollout,
             cross_checks,
             added: BTreeMap::new(),
+            additions: BTreeMap::new(),
         }
     }
 

@@ -125,7 +125,7 @@ mod tests {
             status: Status::Deployed,
             revision: 1,
             release: label.map(Into::into),
-            attempt: Some(Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us }),
+            attempt: Some(Attempt { label: "me".into(), revision: 1, owner: Liveness::Us }),
             body: Some(RecordBody { chart: chart.into(), ..RecordBody::default() }),
             ..ObservedRelease::default()
         }

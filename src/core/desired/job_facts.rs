@@ -90,6 +90,13 @@ mod tests {
         assert_eq!((values(&after)["mode"].clone(), values(&after)["network"].clone()), (json!("ready"), json!("n-1")));
         assert_ne!(before.releases["store"].inputs, after.releases["store"].inputs);
         assert_eq!(before.releases["store"].catalog, after.releases["store"].catalog);
+        for desired in [&before, &empty, &after] {
+            assert_eq!(
+                desired.releases["store"].approved_inputs(),
+                before.releases["store"].inputs,
+                "an approval stays valid when a Job stores facts"
+            );
+        }
         assert_eq!(before.releases["front"].inputs, after.releases["front"].inputs);
         assert!(
             after.releases["store"].secret.iter().all(|path| path.to_string() != "network"),

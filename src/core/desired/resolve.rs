@@ -10,6 +10,7 @@ use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::DeclaredCeph;
 use crate::observed::ReleaseKey;
+use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
@@ -62,12 +63,18 @@ fn resolve_all(
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
+    let factless = facts.without_job_facts();
+    let factless = factless.as_ref().map(|facts| (facts, self::common(catalog, selection, facts)));
     let passwords = &super::passwords::find_passwords(&selection.features);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);
         let source = Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope };
-        let merged = source.merged(key, keeps_layers);
+        let mut merged = source.merged(key, keeps_layers);
+        merged.release.inputs_without_facts = factless.as_ref().map(|(facts, common)| {
+            let scope = self::scope(common, facts, name);
+            Source { facts, scope: &scope, ..source }.merged(key, false).release.inputs
+        });
         findings.extend(merged.findings);
         result.desired.releases.insert(name.clone(), merged.release);
         let kept = if merged.is_complete { &mut result.layers } else { &mut result.partial };
@@ -142,6 +149,7 @@ impl Source<'_> {
         let fact = chart.and_then(|chart| chart.as_ref().ok());
         DesiredRelease {
             inputs: self.inputs(&key, &values, fact),
+            inputs_without_facts: None,
             key,
             chart: release.chart.clone(),
             service: service.to_owned(),
@@ -156,6 +164,7 @@ impl Source<'_> {
             server_side: release.server_side,
             version: fact.map(|chart| chart.version.clone()),
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
+            chart_identity: fact.map(|chart| self.chart_identity(chart)),
             fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
@@ -185,10 +194,16 @@ impl Source<'_> {
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
+    /// Returns the chart that the release requests, with its content.
+    fn chart_identity(&self, chart: &ChartInfo) -> ChartIdentity {
+        let requested = self.own().and_then(|own| own.digest.as_deref());
+        ChartIdentity::new(&chart.version, requested, &chart.digest)
+    }
+
     /// Computes the digest of the catalogue's part in the inputs of a release.
     ///
     /// The digest changes only with another version of osdpl or another major version of helm, never with the spec.
-    /// Files that a user added to the catalogue, and a chart version that the user chose, count as part of the spec.
+    /// It covers neither files that a user added to the catalogue nor a chart version that the user chose.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
@@ -236,7 +251,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.nested(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
+    selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect())
 }
 
 /// Returns the variables for the CEL expressions of one release. The result contains the shared variables and

@@ -23,7 +23,7 @@ pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, i
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
-        inventory.findings.extend(absent(name, role, nodes));
+        inventory.findings.extend(absent(name, role, labels, nodes));
         let members: Vec<_> =
             nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
@@ -33,11 +33,18 @@ pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, i
         };
         inventory.roles.insert((*name).to_owned(), status);
     }
+    let unmatched: Vec<_> = roles.iter().filter(|(_, role, _)| is_unmatched(role, nodes)).collect();
     let mut warnings = Warnings::new();
     for (name, node) in nodes {
         let mut wanted = LabelRoles::new();
         for (role, _, labels) in roles.iter().filter(|(_, role, _)| has_role(role, name, node)) {
             for (key, value) in labels {
+                wanted.entry(key).or_default().entry(value).or_default().insert(role);
+            }
+        }
+        // A typing error in a selector must not remove the labels from all nodes at once.
+        for (role, _, labels) in &unmatched {
+            for (key, value) in labels.iter().filter(|label| has_set(node, *label)) {
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
@@ -56,14 +63,44 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
+/// Whether the selector of a role matches no node, or no node has the role.
+fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
+    match &role.selector {
+        Some(selector) => !nodes.values().any(|node| selector_matches(selector, &node.labels)),
+        None => !role.names.iter().any(|named| nodes.contains_key(named)),
+    }
+}
+
+/// Whether the operator has set a label on a node, and the node still has it.
+fn has_set(node: &Node, (key, value): (&String, &String)) -> bool {
+    node.ours.get(key) == Some(value) && node.labels.get(key) == Some(value)
+}
+
+/// Returns the end of a warning about a role without nodes: the nodes that keep the role's labels.
+fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> String {
+    let holds = |node: &Node| labels.iter().any(|label| has_set(node, label));
+    let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
+    let names: Vec<&str> = nodes.iter().filter(left).map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() || !is_unmatched(role, nodes) {
+        return String::new();
+    }
+    let count = names.len();
+    format!(
+        ". Until then, osdpl does not remove the role's labels from {}; to have osdpl remove them, remove role {name} from the spec",
+        format_names(names, count)
+    )
+}
+
 /// Returns the warning about a role that names missing nodes, or whose selector matches no node.
-fn absent(name: &str, role: &RoleNodes, nodes: &Inventory) -> Option<Finding> {
+fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
-    let warning = |message| Some(Finding::new(Level::Warning, field.clone(), message));
+    let warning = |message: String| {
+        let message = message + &holders(name, role, labels, nodes);
+        Some(Finding::new(Level::Warning, field.clone(), message))
+    };
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
-    let fits = |selector| nodes.values().any(|node| selector_matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
-        ([], Some(selector)) if !fits(selector) => warning(
+        ([], Some(_)) if is_unmatched(role, nodes) => warning(
             "its selector matches no node; correct the selector, or label the nodes that should have the role".into(),
         ),
         ([], _) => None,

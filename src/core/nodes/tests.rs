@@ -74,6 +74,50 @@ fn nodes_get_role_labels_and_lose_only_ours() {
 }
 
 #[test]
+fn a_role_without_nodes_removes_no_label() {
+    let all = json!({"compute": "on", "switch": "on", "rack": "1"});
+    let ours = "compute=on,switch=on";
+    let keeps = ". Until then, osdpl does not remove the role's labels from a; to have osdpl remove them, remove role compute from the spec";
+    for (role, warning) in [
+        (
+            json!({"selector": {"matchLabels": {"rack": "2"}}}),
+            "its selector matches no node; correct the selector, or label the nodes that should have the role",
+        ),
+        (
+            json!({"names": ["b"]}),
+            "there is no node \"b\"; correct the name, or add the node: it gets its labels when it joins",
+        ),
+    ] {
+        let inventory = inventory_of_roles(json!({ "compute": role }), &[("a", all.clone(), ours)]);
+        assert_eq!(changes(&inventory), [""; 0], "{role}");
+        let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings, [format!("spec.nodes.roles.compute: {warning}{keeps}")]);
+    }
+    let partial = json!({"selector": {"matchLabels": {"rack": "2"}}, "names": ["b"]});
+    let inventory =
+        inventory_of_roles(json!({ "compute": partial }), &[("a", all.clone(), ours), ("b", json!({}), "")]);
+    assert_eq!(changes(&inventory), ["b gets compute=on, switch=on"], "the selector matches no node");
+    let inventory = inventory_of_roles(json!({"compute": {"names": ["b"]}}), &[("a", all, ours), ("b", json!({}), "")]);
+    assert_eq!(changes(&inventory), ["a loses compute=on, switch=on", "b gets compute=on, switch=on"]);
+}
+
+#[test]
+fn adds_labels_without_removing_others() {
+    let added = |roles: Value, has: Value, ours: &str| {
+        let change = inventory_of_roles(roles, &[("a", has, ours)]).changes.remove("a").unwrap();
+        change.without_losses().map(|change| (change.to_string(), change.labels))
+    };
+    let gateway = json!({"gateway": {"names": ["a"]}});
+    let (text, all) = added(gateway, json!({"compute": "on", "switch": "on"}), "compute=on,switch=on").unwrap();
+    assert_eq!(text, "gets gateway=on");
+    assert_eq!(all, labels(&json!({"compute": "on", "gateway": "on", "switch": "on"})));
+    assert_eq!(added(json!({}), json!({"compute": "on"}), "compute=on"), None);
+    let own = json!({"own": {"names": ["a"], "labels": {"x": "2", "y": "1"}}});
+    let (text, all) = added(own, json!({"x": "1"}), "x=1").unwrap();
+    assert_eq!((text.as_str(), all), ("gets y=1", labels(&json!({"x": "1", "y": "1"}))));
+}
+
+#[test]
 fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let own = |value: &str| json!({"selector": {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}, "labels": {"x": value}});
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});

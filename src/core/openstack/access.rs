@@ -1,12 +1,16 @@
 //! Access to the APIs of the cloud: URLs, credentials, and the lifetime of tokens.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Api;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Endpoint};
 use crate::desired::Desired;
 use crate::endpoint::{Login, Url, internal};
+use crate::observed::ReleaseKey;
+use osdpl_values::Values;
 
 /// The service types of Nova and Neutron (OpenStack's Service Types Authority). The field `endpoint` in a service's
 /// file of the catalogue contains the type of its API.
@@ -59,10 +63,30 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
+/// Returns the URLs and the login for an installed cloud, from the recorded values of its releases by name.
+///
+/// `None` without the values of Keystone and Nova, or if the values don't contain the administrator's password.
+pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey, &Values)>) -> Option<Access> {
+    let of = |is_wanted: fn(&Endpoint) -> bool| {
+        recorded.iter().find_map(|(name, (key, values))| {
+            let endpoint = catalog.release(name)?.1.endpoint.as_ref().filter(|endpoint| is_wanted(endpoint))?;
+            Some((internal(endpoint, values, &key.namespace), *values))
+        })
+    };
+    let (identity, keystone) = of(|endpoint| endpoint.keystone)?;
+    let (compute, _) = of(is_compute)?;
+    Some(Access { login: Login::from_values(keystone)?, identity, compute: Some(compute), network: None })
+}
+
+/// Whether an endpoint is Nova's API.
+pub fn is_compute(endpoint: &Endpoint) -> bool {
+    endpoint.endpoint == COMPUTE
+}
+
 /// Whether the desired cloud has Nova. This is known even before [`access`] has the credentials.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
-    names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
+    names.into_iter().any(is_compute)
 }
 
 /// Returns when a token expires, from the response in which Keystone returned the token; `None` if the response does

@@ -204,6 +204,11 @@ pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
     Call::get(Api::Compute, path)
 }
 
+/// Lists one instance of any project, if there is any.
+pub fn any_server() -> Call<Servers> {
+    Call::get(Api::Compute, "/v2.1/servers/detail?all_tenants=1&limit=1".into())
+}
+
 /// Starts a live migration to a host that the scheduler chooses. Nova accepts the request at once and migrates in the
 /// background.
 pub fn live_migrate(id: &str) -> Call<()> {

@@ -22,8 +22,23 @@ impl Context<'_> {
             // A release that was deployed once has running pods. So a change needs the same approval after a failure as
             // after a success.
             false if record.was_deployed => self.change_step(name, release, record),
-            false => self.upgrade_step(name, release, Some(record), Reason::Spec),
+            false => self.requested_step(name, release, Some(record), Reason::Spec),
         }
+    }
+
+    /// Returns the step of a change that the spec requested: an install or upgrade, or a wait for approval if the spec
+    /// sets `approval: Always`.
+    pub(super) fn requested_step(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        record: Option<&ObservedRelease>,
+        why: Reason,
+    ) -> Step {
+        if !self.approved_by_spec() && release.blocked.is_none() {
+            return Step::Wait(Wait::Approval(why));
+        }
+        self.upgrade_step(name, release, record, why)
     }
 
     /// Returns the step of a release that does not have the desired inputs: an upgrade, or a wait until a person
@@ -36,12 +51,15 @@ impl Context<'_> {
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
         let adopted = super::adopt::is_adopted(record);
+        let is_same_request = record.chart.as_ref().zip(release.chart_identity.as_ref());
+        let is_chart_change = is_same_request.is_some_and(|(before, now)| now.is_changed_content_of(before));
         let why = match (affects_instances, restarts.is_empty(), is_catalog_change) {
             _ if adopted => Reason::Adopted,
             (true, ..) => Reason::Instances(describe_hosts(self.observed)),
             (false, false, _) => Reason::Split(restarts),
+            (false, true, _) if is_chart_change => Reason::Chart,
             (false, true, true) => Reason::Catalog,
-            (false, true, false) => return self.upgrade_step(name, release, Some(record), Reason::Spec),
+            (false, true, false) => return self.requested_step(name, release, Some(record), Reason::Spec),
         };
         // An adopted release changes only after approval, even if the spec has `approval: Automatic`.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
@@ -82,7 +100,8 @@ impl Context<'_> {
     /// Returns the step of a release whose newest revision someone else made after a revision of osdpl.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
-        if Policy::selects(&self.policy.repair, name) {
+        let may_change = !new_spec || self.approved_by_spec();
+        if Policy::selects(&self.policy.repair, name) && may_change {
             self.upgrade_step(name, release, Some(record), Reason::Repair)
         } else if new_spec {
             self.change_step(name, release, record)

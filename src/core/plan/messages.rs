@@ -14,6 +14,11 @@ impl fmt::Display for Reason {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
+            Self::Additions(names) => {
+                let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                write!(formatter, "the content of the ConfigMaps of spec.catalog changed: {names}")
+            }
+            Self::Chart => formatter.write_str("the content of its chart changed under the same version"),
             Self::Instances(hosts) => write!(
                 formatter,
                 "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"
@@ -28,6 +33,11 @@ impl fmt::Display for Reason {
                     "values for some nodes change how its DaemonSets are split by node, which restarts {each}"
                 )
             }
+            Self::Crds(names) => write!(
+                formatter,
+                "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: {}",
+                names.join(", ")
+            ),
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),

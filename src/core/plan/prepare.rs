@@ -25,6 +25,11 @@ impl Context<'_> {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
+        // osdpl can't tell whether the spec or an addition changed the inputs, so every change waits.
+        let has_new_inputs = record.is_none_or(|record| record.inputs.as_deref() != Some(release.inputs.as_str()));
+        if has_new_inputs && !self.policy.changed_additions.is_empty() && !self.approved() {
+            return Step::Wait(Wait::Approval(Reason::Additions(self.policy.changed_additions.clone())));
+        }
         if let Some(wait) = self.backoff(name, &release.key, Verb::Upgrade, &release.inputs) {
             return wait;
         }

@@ -6,10 +6,11 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// The age from which on osdpl considers a pending record abandoned, if osdpl can't determine whether the record's helm
-/// process still runs.
+/// How long a pending record must not change before osdpl considers it abandoned, if it does not know whether helm
+/// still runs.
 ///
-/// With upstream's charts, no helm operation takes longer than this.
+/// helm's record does not say whether its process still runs. In upstream's charts, no operation takes longer than this
+/// without a change of its record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.
@@ -67,11 +68,11 @@ pub fn classify<'a>(
             (true, Liveness::Us | Liveness::Dead) => State::Abandoned(record),
             (true, Liveness::Alive) => State::Locked(record, None),
             (false, _) | (true, Liveness::Unknown) => {
-                let until = record.created_at.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
-                if until.is_some_and(|until| until <= now) {
+                let unchanged = observed.unchanged.get(key).copied().unwrap_or_default();
+                if unchanged >= FOREIGN_LOCK_TIMEOUT {
                     State::Abandoned(record)
                 } else {
-                    State::Locked(record, until)
+                    State::Locked(record, now.checked_add(FOREIGN_LOCK_TIMEOUT - unchanged).ok())
                 }
             }
         },

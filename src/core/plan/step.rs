@@ -1,5 +1,7 @@
 //! Decides the step of a release from its state.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Context, DriftAction, Policy, State, settle_step};
@@ -74,12 +76,18 @@ pub enum Reason {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
+    /// The content of additions to the catalogue changed, not the spec. Contains the names of their `ConfigMap`s.
+    Additions(BTreeSet<String>),
+    /// The content of the chart changed, but not the version that the spec or the catalogue's lock requests.
+    Chart,
     /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
     /// instances.
     Instances(String),
     /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
     /// pods restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
+    /// The upgrade changes existing CRDs of the chart. Contains their names.
+    Crds(Vec<String>),
     /// The last attempt to upgrade the release failed. Contains the number of failures in a row.
     Retry(u32),
     /// A person requested a repair with an annotation.
@@ -220,7 +228,7 @@ impl Context<'_> {
             }
             State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
-            State::Absent => self.upgrade_step(name, release, None, Reason::Install),
+            State::Absent => self.requested_step(name, release, None, Reason::Install),
             State::Failed(record) => self.retry_step(name, release, record),
             State::OutOfDate(record) => self.change_step(name, release, record),
             State::Foreign(record) => self.foreign_step(name, release, record),

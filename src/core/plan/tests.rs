@@ -3,9 +3,10 @@ use k8s_openapi::jiff::SignedDuration;
 use super::*;
 use crate::desired::Blocked;
 use crate::observed::{Attempt, Failed, Liveness, ObservedRelease, PastRevision, RecordBody, RetryCondition};
-use crate::release::{Status, Verb};
+use crate::release::{ChartIdentity, Status, Verb};
 
 mod adopting;
+mod always;
 mod drifting;
 mod instances;
 mod leaving;
@@ -24,10 +25,37 @@ fn installs_providers_before_their_dependents() {
 }
 
 #[test]
+fn changed_additions_hold_back_new_inputs_until_approved() {
+    let changed = || fixture().with(|fixture| fixture.policy.changed_additions = ["edge".to_owned()].into());
+    let wait = "the content of the ConfigMaps of spec.catalog changed: edge: waits for approval (osdpl approve)";
+    assert_eq!(changed().describe_step("store"), wait, "an install waits, too");
+    let record = |change: fn(&mut ObservedRelease)| {
+        let mut record = observed_release(Status::Deployed);
+        change(&mut record);
+        changed().with_release("store", record)
+    };
+    let outdated = record(|record| record.inputs = Some("old".into()));
+    assert_eq!(outdated.describe_step("store"), wait);
+    let failed = record(|record| (record.inputs, record.status) = (Some("old".into()), Status::Failed));
+    assert_eq!(failed.describe_step("store"), wait);
+    let retried = record(|record| record.status = Status::Failed).describe_step("store");
+    assert!(retried.contains("because the last attempt failed"), "a retry has no new inputs: {retried}");
+    assert_eq!(record(|_| {}).describe_step("store"), "ready");
+    let hash = outdated.plan().hash;
+    let approved = outdated.with(|fixture| fixture.policy.approved = Some(hash.clone()));
+    assert!(approved.describe_step("store").ends_with("because its inputs changed"));
+    let other = approved.with(|fixture| {
+        fixture.catalog.additions.insert("edge".into(), "sha256:new".into());
+    });
+    assert_ne!(other.plan().hash, hash);
+    assert_eq!(other.describe_step("store"), wait, "an approval does not cover later content");
+}
+
+#[test]
 fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
         let mut record = observed_release(Status::PendingUpgrade);
-        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record.attempt = Some(Attempt { label: "x".into(), revision, owner });
         record
     };
     let changed = |change: fn(&mut ObservedRelease)| {
@@ -100,10 +128,30 @@ fn maps_each_state_to_its_step() {
 }
 
 #[test]
+fn changed_content_of_a_chart_waits_for_approval() {
+    let step = |before: Option<&str>, requested: &str| {
+        let mut record = observed_release(Status::Deployed);
+        record.inputs = Some("old".into());
+        record.chart = before.map(|version| ChartIdentity::new(version, None, "sha256:aa"));
+        let mut fixture = fixture().with_release("store", record);
+        let release = fixture.desired.releases.get_mut("store").unwrap();
+        release.chart_identity = Some(ChartIdentity::new(requested, None, "sha256:bb"));
+        fixture.describe_step("store")
+    };
+    assert_eq!(
+        step(Some("1.0.0"), "1.0.0"),
+        "the content of its chart changed under the same version: waits for approval (osdpl approve)"
+    );
+    for (before, requested) in [(Some("1.0.0"), "1.0.1"), (None, "1.0.0")] {
+        assert!(step(before, requested).ends_with("because its inputs changed"), "{before:?} {requested}");
+    }
+}
+
+#[test]
 fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
         let mut record = observed_release(Status::PendingUpgrade);
-        record.attempt = Some(Attempt { instance: "x".into(), revision, owner });
+        record.attempt = Some(Attempt { label: "x".into(), revision, owner });
         fixture().with_release("store", record).plan().requeue_at
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
@@ -113,6 +161,23 @@ fn requeues_for_expiring_locks_only() {
         "the plan contains the time when the lock expires, because no watch reports this time"
     );
     assert_eq!(locked(3, Liveness::Alive), None);
+}
+
+#[test]
+fn a_foreign_lock_expires_after_the_last_observed_change() {
+    let step = |minutes| {
+        let mut record = observed_release(Status::PendingUpgrade);
+        record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
+        // The age of the record does not count: helm may have changed the record since.
+        record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
+        let release = fixture().with_release("store", record).with(|fixture| {
+            let key = ReleaseKey::new("openstack", "store");
+            fixture.observed.unchanged.insert(key, SignedDuration::from_mins(minutes));
+        });
+        release.describe_step("store")
+    };
+    assert!(step(29).contains("(its lock expires at 2027-01-15T08:01:00Z)"), "{}", step(29));
+    assert!(step(30).starts_with("unlock the record"), "{}", step(30));
 }
 
 #[test]

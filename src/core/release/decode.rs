@@ -15,12 +15,19 @@ use serde_json::{Map, Value};
 
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
+use osdpl_values::Values;
 
 /// The maximum size of an unpacked payload in bytes.
 ///
 /// The largest payloads of upstream's charts have 1.5 MB (neutron). A packed payload is always smaller than 1 MiB, the
-/// maximum size of a Secret.
-pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
+/// maximum size of a Secret, but gzip can pack 1 GiB of blanks into it.
+pub(super) const UNPACKED_MAX: u64 = 16 << 20;
+
+/// The maximum number of lists, maps and their items in a payload.
+///
+/// An item takes two bytes of JSON, but tens of bytes in memory. The payloads of upstream's charts have some ten
+/// thousand items.
+const ITEMS_MAX: usize = 250_000;
 
 /// The first bytes of gzip data (with the method deflate).
 ///
@@ -41,8 +48,9 @@ pub enum DecodeError {
     Damaged(io::Error),
     /// The payload unpacks to more bytes than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB, more than any release needs; osdpl ignores it: find out what \
-         wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
+        "the release record unpacks to more than {} MiB or {ITEMS_MAX} items, more than any release needs; osdpl does \
+         nothing to the release: find out what wrote the record, and delete the secret if an older revision is good",
+        UNPACKED_MAX >> 20
     )]
     TooLarge,
     /// The payload can be unpacked, but its content is not a release.
@@ -53,7 +61,7 @@ pub enum DecodeError {
     NoRelease(String),
 }
 
-/// Decodes the payload of a record, except for the chart's files and the manifest.
+/// Decodes the payload of a record, except for the values, the chart's files and the manifest.
 ///
 /// `payload` is the value of `data.release` of the record's Secret, without the base64 encoding that Kubernetes adds.
 ///
@@ -65,7 +73,6 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
         name: wire.name,
         namespace: wire.namespace,
         version: wire.version,
-        config: wire.config,
         status: wire.info.status.parse().map_err(|error| DecodeError::NoRelease(format!("info.status: {error}")))?,
         description: wire.info.description,
         first_deployed: wire.info.first_deployed,
@@ -74,6 +81,15 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
         chart: wire.chart.unwrap_or_default().metadata.unwrap_or_default(),
         server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
     })
+}
+
+/// Decodes only the values that helm was given for the revision. The values contain secrets.
+///
+/// # Errors
+/// The payload is not a release record.
+pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
+    let wire: ValuesWire = json(payload)?;
+    Ok(wire.config.unwrap_or_default())
 }
 
 /// Decodes only the status and the hooks of a record, which the operator polls while helm runs.
@@ -122,10 +138,10 @@ pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Decode
 
 /// Unpacks a payload as a stream and decodes its JSON.
 pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
-    let mut unpacked = unpack(payload)?;
+    let mut unpacked = Items { json: unpack(payload)?, left: ITEMS_MAX, in_string: false, is_escaped: false };
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {
-        _ if unpacked.limit() == 0 => DecodeError::TooLarge,
+        _ if unpacked.left == 0 || unpacked.json.limit() == 0 => DecodeError::TooLarge,
         serde_json::error::Category::Io | serde_json::error::Category::Eof => DecodeError::Damaged(error.into()),
         // serde quotes the invalid value, which may be a secret. So the message contains only the line and column.
         serde_json::error::Category::Syntax => DecodeError::NoRelease(describe("not JSON", &error)),
@@ -150,6 +166,30 @@ pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Dec
     Ok(reader.take(UNPACKED_MAX))
 }
 
+/// Reads JSON, and fails after [`ITEMS_MAX`] items.
+struct Items<R> {
+    json: R,
+    left: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl<R: Read> Read for Items<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.json.read(buffer)?;
+        for byte in &buffer[..length] {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.in_string,
+                b'"' => self.in_string = !self.in_string,
+                b',' | b'[' | b'{' if !self.in_string => self.left = self.left.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if self.left == 0 { Err(io::Error::other("too many items")) } else { Ok(length) }
+    }
+}
+
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -166,12 +206,15 @@ struct Wire {
     name: String,
     namespace: String,
     version: u32,
-    #[serde(default)]
-    config: Value,
     info: Info,
     hooks: Option<Vec<Hook>>,
     chart: Option<ChartWire>,
     apply_method: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ValuesWire {
+    config: Option<Values>,
 }
 
 #[derive(Deserialize)]

@@ -36,6 +36,10 @@ pub struct Object {
 /// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
+/// The maximum number of objects in a manifest. An object takes much more memory than its shortest text. The manifests
+/// of upstream's charts have some hundred objects.
+const OBJECTS_MAX: usize = 10_000;
+
 /// One YAML document of a manifest: an object, or a list of objects.
 #[derive(Default)]
 struct Head {
@@ -97,8 +101,16 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
         if let Some(head) = head {
             collect(head, &mut paths, &mut found);
         }
+        check_count(found.len())?;
     }
     Ok(found)
+}
+
+fn check_count(objects: usize) -> Result<(), String> {
+    if objects <= OBJECTS_MAX {
+        return Ok(());
+    }
+    Err(format!("its manifest has more than {OBJECTS_MAX} objects, more than any release needs"))
 }
 
 /// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
@@ -114,6 +126,7 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
             Some(items) => found.extend(items.iter().filter_map(|item| item.as_object().cloned())),
             None => found.extend(object),
         }
+        check_count(found.len())?;
     }
     Ok(found)
 }

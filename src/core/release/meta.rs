@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CLEANED_UP_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL,
-    RELEASE_LABEL, SPLIT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL,
+    INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
 /// Identifies a release within the Kubernetes cluster.
@@ -91,6 +91,8 @@ pub struct RecordMeta {
     /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`];
     /// meaningful only for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
+    /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    pub chart: Option<ChartIdentity>,
     /// Whether osdpl has removed the objects that this failed revision left behind, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
@@ -145,6 +147,7 @@ impl RecordMeta {
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
             instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
+            chart: labels.get(CHART_LABEL).and_then(ChartIdentity::parse),
             cleaned_up: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),

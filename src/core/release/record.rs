@@ -4,11 +4,11 @@ use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use super::{Object, Status};
 
-/// The content of a record: one revision of a release, without the files of its chart and the rendered manifest.
+/// The content of a record: one revision of a release, without its values, the files of its chart and the rendered
+/// manifest.
 #[derive(Clone, PartialEq)]
 pub struct Record {
     /// The name of the release.
@@ -17,9 +17,6 @@ pub struct Record {
     pub namespace: String,
     /// The number of the revision.
     pub version: u32,
-    /// The values that helm was given for this revision, including nulls that remove a default. The values contain
-    /// secrets.
-    pub config: Value,
     /// helm's status of the revision.
     pub status: Status,
     /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets: scrub it before
@@ -38,7 +35,7 @@ pub struct Record {
     pub server_side: bool,
 }
 
-/// Leaves out the values and the description, which contain secrets.
+/// Leaves out the description, which may contain secrets.
 impl fmt::Debug for Record {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

@@ -57,6 +57,36 @@ fn removes_unknown_passwords_of_urls() {
 }
 
 #[test]
+fn removes_keys_line_by_line() {
+    let key = "-----BEGIN RSA KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END RSA KEY-----\n";
+    let log = "12:00 MIIEvQIBADANBgkqhkiG9w0B\n12:01 AQEFAASCBKcwggSjAgEAAoIB\n12:02 done";
+    assert_eq!(scrubbed(&[key], log), "12:00 [redacted]\n12:01 [redacted]\n12:02 done");
+    let lines: Vec<String> = key.lines().map(|line| format!("    {line}")).collect();
+    let indented = format!("key: |\n{}\nrest", lines.join("\n"));
+    assert_eq!(scrubbed(&[key], &indented), "key: |\n    [redacted]\nrest");
+    let wrapped = STANDARD.encode("correct horse battery staple, ".repeat(8));
+    let line = &wrapped[76..152];
+    assert_eq!(
+        scrubbed(&["correct horse battery staple, ".repeat(8).as_str()], &format!("12:00 {line}")),
+        "12:00 [redacted]"
+    );
+    let settings = "log_level = debug\nuse_syslog_and_journal = false\n";
+    assert_eq!(scrubbed(&[settings], "use_syslog_and_journal = false"), "use_syslog_and_journal = false");
+}
+
+#[test]
+fn removes_base64_in_lines() {
+    let secret = "correct horse battery staple, ".repeat(8);
+    for (columns, before) in [(76, ""), (64, ""), (76, "x"), (64, "some other words "), (20, "xy")] {
+        let encoded = STANDARD.encode(format!("{before}{secret}\n"));
+        let lines = encoded.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap());
+        let text = format!("begin\n{}\nend", lines.collect::<Vec<_>>().join("\n"));
+        let clean = scrubbed(&[&secret], &text);
+        assert!(clean.len() < 80 && clean.starts_with("begin\n") && clean.ends_with("\nend"), "{columns}: {clean}");
+    }
+}
+
+#[test]
 fn removes_overlapping_secrets_completely() {
     assert_eq!(scrubbed(&["password", "password-long", "long-tail"], "a password-long-tail b"), "a [redacted] b");
 }

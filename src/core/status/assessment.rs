@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
-use super::{Report, children::first, crons, rollouts};
+use super::{Ignored, Report, children::first, crons, labels, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
 use crate::observed::{Issue, ObservedJob};
-use crate::plan::{Action, Decision, Step, Wait};
+use crate::plan::{Action, Decision, Reason, Step, Wait};
 use crate::release::Status;
 
 /// The health of each component, by application label, then by component label.
@@ -30,7 +30,7 @@ pub(super) struct Assessment {
 /// Assesses the overall state of the cloud.
 pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) -> Assessment {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
-    let progressing = report.older_resource.is_none()
+    let progressing = report.ignored.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
             Step::Do(..)
@@ -47,15 +47,24 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout does not affect availability, so it changes only the phase, and Ready stays true.
+        // A rollout or a removal of labels does not affect availability, so it changes only the phase, and Ready stays
+        // true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
-        let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
-        let more = trouble.into_iter().chain(rollout).map(|(_, message)| format!("; {message}"));
+        let removal = labels::removal(report);
+        let phase =
+            trouble.as_ref().or(rollout.as_ref()).or(removal.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+        let more = trouble.into_iter().chain(rollout).chain(removal).map(|(_, message)| format!("; {message}"));
         (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
     });
     let stalled = matches!(
         reason,
-        reason::INVALID | reason::OLDER_RESOURCE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
+        reason::INVALID
+            | reason::OLDER_RESOURCE
+            | reason::OUTSIDE
+            | reason::FOREIGN
+            | reason::INPUTS
+            | reason::CHART
+            | reason::NO_NODES
     ) || (reason == reason::FAILED && !progressing);
     Assessment { phase, reason, message, progressing, degraded, stalled }
 }
@@ -65,19 +74,24 @@ type Check = Option<(Phase, &'static str, String)>;
 
 /// The checks of the cloud, in the order of urgency. The first check that applies decides phase, reason and message.
 const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
-    [older_resource, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
+    [ignored, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
     format!("{count} releases are in sync, their workloads are available and their Jobs complete")
 }
 
-fn older_resource(report: &Report<'_>, _: &Health) -> Check {
-    let other = report.older_resource.as_ref()?;
-    let message = format!(
-        "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
-    );
-    Some((Phase::Failed, reason::OLDER_RESOURCE, message))
+fn ignored(report: &Report<'_>, _: &Health) -> Check {
+    let (reason, message) = match report.ignored.as_ref()? {
+        Ignored::Older(other) => (
+            reason::OLDER_RESOURCE,
+            format!(
+                "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
+            ),
+        ),
+        Ignored::Outside(message) => (reason::OUTSIDE, message.clone()),
+    };
+    Some((Phase::Failed, reason, message))
 }
 
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
@@ -88,7 +102,10 @@ fn deleting(report: &Report<'_>, _: &Health) -> Check {
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
     });
-    let message = if waits.is_empty() { rest.clone() } else { first(&waits) };
+    let is_blocked =
+        |step: &Step| matches!(step, Step::Wait(Wait::Blocked { reason, .. }) if reason == reason::DELETING);
+    let is_blocked = report.plan.decisions.values().any(|decision| is_blocked(&decision.step));
+    let message = if waits.is_empty() || is_blocked { rest.clone() } else { first(&waits) };
     Some((Phase::Deleting, reason::DELETING, message))
 }
 
@@ -115,7 +132,8 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
             Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
-                reason::CHART_PENDING => return None,
+                // A deletion that waits for a person has not failed.
+                reason::CHART_PENDING | reason::DELETING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
                 reason::INVALID => reason::INVALID,
@@ -149,17 +167,20 @@ fn problems(report: &Report<'_>, _: &Health) -> Check {
 }
 
 fn awaiting(report: &Report<'_>, _: &Health) -> Check {
+    if report.desired.is_fetching() {
+        return None;
+    }
     let waiting: Vec<_> = report.plan.awaiting_approval().collect();
     let (_, why) = waiting.first()?;
     let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let what = match why {
-        why if why.is_removal() => "uninstalled",
-        _ => "upgraded",
+        Reason::Install => "installed".to_owned(),
+        why if why.is_removal() => format!("uninstalled because {why}"),
+        why => format!("upgraded because {why}"),
     };
-    let message = format!(
-        "{names} would be {what} because {why}; see `osdpl plan`, then run `osdpl approve {}`",
-        report.plan.hash
-    );
+    let labels = labels::awaiting(report).map(|labels| format!("; also, {labels}")).unwrap_or_default();
+    let message =
+        format!("{names} would be {what}{labels}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 

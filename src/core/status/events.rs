@@ -124,6 +124,7 @@ pub(super) fn events(
         events.push(Event { subject: Some(Subject::Release(name.to_owned())), ..event });
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
+    events.extend(super::labels::awaiting_event(before, now, report));
     events.extend(new_warnings(before, report));
     events.extend(added_services(before, now, report));
     events.extend(ready_changed(before, now));
@@ -276,6 +277,7 @@ fn event_reason(why: &str) -> &'static str {
         reason::APPROVAL,
         reason::INVALID,
         reason::OLDER_RESOURCE,
+        reason::OUTSIDE,
         reason::NO_NODES,
         reason::PAUSED,
         reason::DELETING,

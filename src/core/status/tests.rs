@@ -23,7 +23,7 @@ fn plan(steps: &[(&str, Step)]) -> Plan {
         drift_action: None,
     };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();
-    Plan { decisions, hash: "abc".into(), requeue_at: None }
+    Plan { decisions, hash: "abc".into(), ..Plan::default() }
 }
 
 fn reported(
@@ -33,6 +33,19 @@ fn reported(
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
     reported_of(previous, plan, &spec, &recorded(Status::Deployed), &[], now)
+}
+
+#[test]
+fn keeps_the_approved_target_only_while_every_change_needs_approval() {
+    let spec = |approval| OpenStackDeploymentSpec { approval, ..Default::default() };
+    let target = |previous: Option<&OpenStackDeploymentStatus>, approval, approved| {
+        let plan = Plan { approved, ..plan(&[("x", Step::Ready)]) };
+        reported_of(previous, &plan, &spec(approval), &recorded(Status::Deployed), &[], NOW).0.approved_target
+    };
+    let before = OpenStackDeploymentStatus { approved_target: Some("old".into()), ..Default::default() };
+    assert_eq!(target(Some(&before), Some(Approval::Always), true).as_deref(), Some("abc"));
+    assert_eq!(target(Some(&before), Some(Approval::Always), false).as_deref(), Some("old"));
+    assert_eq!(target(Some(&before), None, true), None);
 }
 
 /// Returns the release `x` with one record, which has this status.

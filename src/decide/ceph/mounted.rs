@@ -11,6 +11,7 @@ use osdpl_core::observed::ReleaseKey;
 
 use crate::action::{Action, Kind, Planned};
 use crate::draft::Draft;
+use crate::namespaces::unusable;
 use crate::objects::ObjectState;
 use crate::requests::{Read, Reference, Response, Stored};
 
@@ -31,6 +32,10 @@ type Data = BTreeMap<String, String>;
 pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {
+        if let Some(problem) = unusable(draft.snapshot, &object.namespace) {
+            draft.problems.push(format!("{object} can't be written: {problem}"));
+            continue;
+        }
         match live_object(draft, object, owner) {
             Live::Unread => {}
             Live::Foreign(data) if object.is_equivalent_to(&data) => {
@@ -125,12 +130,11 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, owner) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
     let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, owner) && is_left(&secret.metadata));
-    let maps = maps.map(|(key, _)| (Kind::ConfigMap, key));
-    let obsolete = maps.chain(secrets.map(|(key, _)| (Kind::Secret, key)));
-    let obsolete: Vec<(Kind, ReleaseKey)> =
-        obsolete.filter(|(kind, key)| !is_kept(*kind, key)).map(|(kind, key)| (kind, key.clone())).collect();
-    for (kind, key) in obsolete {
-        draft.add(Planned::new(Action::Delete { kind, key }, "no release mounts this object any more"));
+    let maps = maps.map(|(key, map)| (Kind::ConfigMap, key, map.uid()));
+    let obsolete = maps.chain(secrets.map(|(key, secret)| (Kind::Secret, key, secret.uid())));
+    for (kind, key, uid) in obsolete.filter(|(kind, key, _)| !is_kept(*kind, key)) {
+        let action = Action::Delete { kind, key: key.clone(), uid };
+        draft.add(Planned::new(action, "no release mounts this object any more"));
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) const CLUSTER: &str = "CephCluster";
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
 /// Returns the settings of Rook; `None` if the cloud does not use a Ceph cluster of Rook.
-pub(super) fn settings(selection: &Selection) -> Option<RookSettings> {
+pub(crate) fn settings(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])
 }

@@ -1,12 +1,12 @@
 //! Checks an object's metadata, which the schema of a custom resource does not cover.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
-use osdpl_core::catalog::{LABEL, did_you_mean};
-use osdpl_core::finding::Finding;
-use osdpl_values::yaml::redact_literals;
+use osdpl_core::catalog::{did_you_mean, has_catalog_keys};
+use osdpl_core::finding::{CATALOGUE, Finding};
 
 /// The fields of `metadata` that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
 const FIELDS: [&str; 15] = [
@@ -90,29 +90,16 @@ fn is_label(text: &str) -> bool {
     ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
 }
 
-/// Checks a `ConfigMap` that adds to the catalogue; returns nothing for other objects.
-pub(super) fn check_addition(object: &Value) -> Vec<Finding> {
-    let label = &object["metadata"]["labels"][LABEL];
-    if object["kind"] != "ConfigMap" || label.is_null() || label == "false" {
-        return Vec::new();
-    }
-    if label != "true" {
-        let message = "must be \"true\", in quotes: otherwise nothing of this ConfigMap is added to the catalogue; correct it, or remove the label";
-        return vec![violation(&field_path("metadata.labels", LABEL), message)];
-    }
-    let not_texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
-    let mut found: Vec<Finding> = not_texts
-        .map(|(key, _)| {
-            violation(&field_path("data", key), "must be a string; write `|` after the key, and the file below it")
-        })
-        .collect();
-    if found.is_empty()
-        && let Err(error) = serde_json::from_value::<ConfigMap>(object.clone())
-    {
-        let error = redact_literals(&error.to_string());
-        found.push(violation("", format!("this is not a valid ConfigMap: {error}; correct it")));
-    }
-    found
+/// Returns a warning about a `ConfigMap` with the content of an addition whose name is not in `named`, the names that
+/// resources reference.
+pub(super) fn check_unnamed_addition(object: &Value, named: &BTreeSet<String>) -> Option<Finding> {
+    let data = object["data"].as_object().filter(|_| object["kind"] == "ConfigMap")?;
+    let name = object["metadata"]["name"].as_str().filter(|name| !named.contains(*name))?;
+    let message = format!(
+        "no resource names this ConfigMap, so that it adds nothing to the catalogue; add {{name: {name}}} to \
+         spec.catalog of the resource, or remove the ConfigMap"
+    );
+    has_catalog_keys(data.keys()).then(|| Finding::warning(CATALOGUE, "metadata.name", message))
 }
 
 fn violation(field: &str, message: impl Into<String>) -> Finding {

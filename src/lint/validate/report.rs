@@ -11,8 +11,8 @@ use super::file::{Content, Document, ParsedDocument};
 use super::kinds::{self, Kind};
 use super::metadata;
 use super::review::ReviewInput;
-use crate::manifests::missing_sources;
-use osdpl_core::catalog::{Catalog, LABEL, Level};
+use crate::manifests::{missing_sources, named_additions};
+use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::yaml;
@@ -43,19 +43,26 @@ pub struct Summary {
     pub warnings: usize,
 }
 
+/// Returns the objects of all documents.
+pub fn manifests(documents: &[Document]) -> Vec<Value> {
+    documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect()
+}
+
 /// Validates all documents as if they were applied to the same cluster, so that resources can reference objects of
-/// other documents.
-pub fn report(
+/// other documents. `catalog_of` returns the catalogue of a resource, with the additions that it names.
+pub fn report<'a>(
     documents: &[Document],
-    catalog: &Catalog,
-    schemas: &Schemas,
+    catalog_of: &dyn Fn(&Value) -> (&'a Catalog, &'a Schemas),
     cluster_info: &ClusterInfo,
     now: Option<Timestamp>,
 ) -> Report {
     let mut report = Report::default();
-    let manifests: Vec<Value> = documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect();
-    let input = ReviewInput { catalog, schemas, manifests: &manifests, cluster_info, now };
-    let names = referenced_names(&input);
+    let manifests = manifests(documents);
+    let input_of = |object: &Value| {
+        let (catalog, schemas) = catalog_of(object);
+        ReviewInput { catalog, schemas, manifests: &manifests, cluster_info, now }
+    };
+    let names = referenced_names(&manifests, &input_of);
     let mut known = BTreeMap::new();
     for document in documents {
         if let Content::Invalid(error) = &document.content {
@@ -65,7 +72,7 @@ pub fn report(
         for (field, object) in kinds::objects(&parsed.value) {
             let location = Location { document, parsed, field };
             location.check_duplicate(object, &mut known, &mut report);
-            location.validate(object, &names, &input, &mut report);
+            location.validate(object, &names, &input_of, &mut report);
         }
     }
     report.sort_and_count();
@@ -80,15 +87,18 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     }
 }
 
+/// The data with which osdpl validates an object.
+type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
+
 /// Returns the names of all objects that the resources reference, including Secrets of certificates.
-fn referenced_names(input: &ReviewInput) -> BTreeSet<String> {
+fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    if !input.manifests.iter().any(kinds::is_source) {
+    if !manifests.iter().any(kinds::is_source) {
         return names;
     }
-    for (kind, object) in input.manifests.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
+    for (kind, object) in manifests.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
         kinds::collect_names(&object["spec"], &mut names);
-        names.extend(input.certificates(kind, object));
+        names.extend(input_of(object).certificates(kind, object));
     }
     names
 }
@@ -236,7 +246,7 @@ impl Location<'_> {
         self.report(&name, Finding::error("resource", "metadata.name", message), report);
     }
 
-    fn validate(&self, object: &Value, names: &BTreeSet<String>, input: &ReviewInput<'_>, report: &mut Report) {
+    fn validate(&self, object: &Value, names: &BTreeSet<String>, input_of: InputOf<'_>, report: &mut Report) {
         // Validate an `OpenStackDeployment` without an `apiVersion`, too. One of the findings reports the missing
         // field.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
@@ -245,8 +255,14 @@ impl Location<'_> {
             return;
         };
         report.summary.resources += 1;
-        for finding in input.review(kind, object).0 {
+        let input = input_of(object);
+        let additions = named_additions(object, input.manifests);
+        for finding in input.review(kind, object).0.into_iter().chain(additions.errors) {
             self.report(&describe_resource(kind, object), finding, report);
+        }
+        for (field, source) in additions.missing {
+            let note = format!("{source}, which {field} references, is not in the file, so its content is not known");
+            report.notes.push(format!("{}: {note}", self.describe()));
         }
         let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
@@ -259,11 +275,10 @@ impl Location<'_> {
     fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let found: Vec<Finding> =
-            kinds::likely_mistake(object).into_iter().chain(metadata::check_addition(object)).collect();
+        let unnamed = metadata::check_unnamed_addition(object, names);
+        let found: Vec<Finding> = kinds::likely_mistake(object).into_iter().chain(unnamed).collect();
         // An object that an osdpl resource references needs no note, because osdpl checks the object with the resource.
-        let is_used =
-            kinds::is_source(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
+        let is_used = kinds::is_source(object) && names.contains(name);
         if found.is_empty() && !is_used {
             report.notes.push(format!("{}: {kind} is not validated", self.describe()));
         }

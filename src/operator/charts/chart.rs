@@ -1,4 +1,4 @@
-//! The charts that releases request from the store, and the charts that the store returns.
+//! Checks requests for charts, and the charts that the store returns.
 
 use std::fmt;
 use std::fs::File;
@@ -17,37 +17,23 @@ use super::problem::ChartProblem;
 use super::reads::{self, Reads};
 use super::source;
 use osdpl_core::release::{chart_fingerprint, dependency_names};
+use osdpl_decide::ChartRequest;
 
-/// A request for the chart of a release.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ChartRequest {
-    /// The chart's name.
-    pub name: String,
-    /// The exact version of the chart; if unset, the store takes the version in the lock.
-    pub version: Option<String>,
-    /// The repository that the spec names for the chart; if unset, the store takes the chart from its own source.
-    pub repository: Option<String>,
-}
-
-impl ChartRequest {
-    /// Creates the request for the locked version of a chart, from the store's own source.
-    pub fn locked(name: impl Into<String>) -> Self {
-        Self { name: name.into(), version: None, repository: None }
+/// Refuses a name, a version, a repository or a digest that is unsafe in paths and on helm's command line.
+pub(super) fn check_request(request: &ChartRequest) -> Result<(), Error> {
+    let refuse = |text: &str, what| Err(Error::InvalidName { text: text.to_owned(), what });
+    if !is_name(&request.name) {
+        return refuse(&request.name, "chart name");
     }
-
-    /// Refuses a name, a version or a repository that is unsafe in paths and on helm's command line.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        let refuse = |text: &str, what| Err(Error::InvalidName { text: text.to_owned(), what });
-        if !is_name(&self.name) {
-            return refuse(&self.name, "chart name");
-        }
-        if let Some(version) = self.version.as_deref().filter(|version| !is_version(version)) {
-            return refuse(version, "chart version");
-        }
-        if let Some(repository) = &self.repository {
-            source::encrypted_repository(repository)?;
-        }
-        Ok(())
+    if let Some(version) = request.version.as_deref().filter(|version| !is_version(version)) {
+        return refuse(version, "chart version");
+    }
+    if let Some(repository) = &request.repository {
+        source::encrypted_repository(repository)?;
+    }
+    match &request.digest {
+        Some(expected) if expected.digest.parse::<Digest>().is_err() => refuse(&expected.digest, "digest of a chart"),
+        _ => Ok(()),
     }
 }
 

@@ -56,7 +56,7 @@ pub enum Error {
         /// The address of the repository.
         location: String,
     },
-    /// The digest of the chart's content differs from the digest in the lock or at the first pull.
+    /// The digest of the chart's content differs from the digest that the request, the lock or the first pull has.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
     /// The chart's archive or directory is damaged, malicious or not a chart.
@@ -156,12 +156,12 @@ pub enum Error {
     /// The request for a chart contains an invalid address of a repository.
     #[error(transparent)]
     Source(#[from] InvalidSource),
-    /// The request for a chart contains an invalid name or version.
+    /// The request for a chart contains an invalid name, version or digest.
     #[error("{text:?} is not a {what}; correct it in the spec or in the catalogue")]
     InvalidName {
         /// The refused name or version.
         text: String,
-        /// What the text should be: a `chart name` or a `chart version`.
+        /// What the text should be: a `chart name`, a `chart version` or a `digest of a chart`.
         what: &'static str,
     },
 }
@@ -179,7 +179,7 @@ pub struct Mismatch {
     pub version: String,
     /// The folder or the address of the repository.
     pub location: String,
-    /// The words before the expected digest in the message: `the lock has` or `the first pull had`.
+    /// The words before the expected digest in the message, such as `the lock has`.
     pub expected_by: &'static str,
     /// The digest that the chart must have.
     pub expected: Digest,

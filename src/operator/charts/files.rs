@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::archive;
 use super::cache::Cache;
-use super::chart::{Chart, ChartRequest};
+use super::chart::Chart;
 use super::contents::Contents;
 use super::digest::Digest;
 use super::error::{Error, Mismatch};
@@ -16,6 +16,7 @@ use super::lock::{Lock, LockEntry};
 use super::metadata::Metadata;
 use super::problem::ChartProblem;
 use super::pull::Request;
+use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
 /// The cache of charts, and the lock with which charts are compared. All methods block the thread.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a chart of a repository in the cache.
 pub(crate) struct CacheLookup {
-    /// The digest that the chart must have: the digest in the lock, else the digest of the first pull; `None` if both
-    /// are missing.
+    /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first pull;
+    /// `None` if all are missing.
     pub(super) expected: Option<Expected>,
     /// The chart; `None` if the cache does not contain it with the expected digest.
     pub(super) chart: Option<StoredChart>,
@@ -44,23 +45,18 @@ impl ChartFiles {
         let found = Folder::open(folder)?.read(&wanted.name, wanted.version.as_deref(), pinned, &mut states)?;
         let (metadata, contents, path) = found;
         let digest = Digest::of(&contents);
-        if let Some(expected) = locked_digest(pinned, &metadata.version)
-            && *expected != digest
+        if let Some(expected) = expected_digest(wanted.digest.as_ref(), pinned, &metadata.version)
+            && *expected.digest() != digest
         {
-            return Err(self.mismatch(
-                &metadata,
-                folder.display().to_string(),
-                &Expected::Locked(expected.clone()),
-                digest,
-            ));
+            return Err(self.mismatch(&metadata, folder.display().to_string(), &expected, digest));
         }
         self.write_to_cache(metadata, digest, &contents, path.display().to_string(), states)
     }
 
     /// Looks up a chart of a repository in the cache, by the digest that the chart must have.
-    pub(super) fn in_cache(&self, request: &Request) -> Result<CacheLookup, Error> {
-        let expected = match locked_digest(self.lock.charts.get(&request.chart), &request.version) {
-            Some(digest) => Some(Expected::Locked(digest.clone())),
+    pub(super) fn in_cache(&self, request: &Request, digest: Option<&ExpectedDigest>) -> Result<CacheLookup, Error> {
+        let expected = match expected_digest(digest, self.lock.charts.get(&request.chart), &request.version) {
+            Some(expected) => Some(expected),
             None => self.cache.first_pull(request)?.map(Expected::FirstPull),
         };
         let chart = expected.as_ref().map(Expected::digest).and_then(|digest| {
@@ -133,6 +129,19 @@ impl ChartFiles {
                 let remedy = format!("find out why; if you trust it, remove {} to pull it again", record.display());
                 ("the first pull had", remedy)
             }
+            Expected::Requested(_, DigestSource::Spec) => {
+                ("the spec has", "correct `digest` in the spec, or the chart".to_owned())
+            }
+            Expected::Requested(_, DigestSource::Addition) => {
+                ("the lock that was added to the catalogue has", "correct the one that is wrong".to_owned())
+            }
+            Expected::Requested(_, DigestSource::Status) => (
+                "the status has",
+                format!(
+                    "find out why; if you trust it, set `version: {version}` and `digest: {found}` for its release in \
+                     the spec, or use another version"
+                ),
+            ),
         };
         let expected = expected.digest().clone();
         Error::DigestMismatch(Box::new(Mismatch { name, version, location, expected_by, expected, found, remedy }))
@@ -157,20 +166,30 @@ impl ChartFiles {
     }
 }
 
-/// The digest that a chart must have, from the lock or from the record of its first pull.
+/// The digest that a chart must have, from the lock, from the record of its first pull, or from the request.
 pub(crate) enum Expected {
     Locked(Digest),
     FirstPull(Digest),
+    Requested(Digest, DigestSource),
 }
 
 impl Expected {
     fn digest(&self) -> &Digest {
         match self {
-            Self::Locked(digest) | Self::FirstPull(digest) => digest,
+            Self::Locked(digest) | Self::FirstPull(digest) | Self::Requested(digest, _) => digest,
         }
     }
 }
 
-fn locked_digest<'a>(pinned: Option<&'a LockEntry>, version: &str) -> Option<&'a Digest> {
-    pinned.filter(|pinned| pinned.version == version)?.digest.as_ref()
+/// Returns the digest that the request or the lock sets for a version of a chart.
+///
+/// The lock takes precedence over the digest of a first pull in the status, because a newer osdpl may lock the right
+/// content after someone pulled the wrong one.
+fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
+    let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
+    let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());
+    match (requested, locked) {
+        (Some(Expected::Requested(_, DigestSource::Status)) | None, Some(locked)) => Some(Expected::Locked(locked)),
+        (requested, _) => requested,
+    }
 }

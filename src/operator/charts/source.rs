@@ -34,6 +34,12 @@ pub enum InvalidSource {
          (http:// needs the chart's digest in the lock)"
     )]
     Unencrypted(String),
+    /// The address of the operator's own repository is not encrypted.
+    #[error(
+        "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://, \
+         or allow it with --allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"
+    )]
+    PlainHttp(String),
     /// The address contains a user name or password.
     #[error(
         "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
@@ -55,6 +61,23 @@ impl Default for Source {
     }
 }
 
+impl Source {
+    /// Refuses a repository at an `http://` address.
+    ///
+    /// # Errors
+    /// If the address is not encrypted.
+    pub fn check_encrypted(&self) -> Result<(), InvalidSource> {
+        match self {
+            Self::Repository { url } if is_plain_http(url) => Err(InvalidSource::PlainHttp(url.clone())),
+            Self::Repository { .. } | Self::Folder(_) => Ok(()),
+        }
+    }
+}
+
+fn is_plain_http(url: &str) -> bool {
+    url.starts_with("http://")
+}
+
 impl FromStr for Source {
     type Err = InvalidSource;
 
@@ -73,7 +96,7 @@ impl FromStr for Source {
 /// slash.
 pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
     let url = repository(text)?;
-    if url.starts_with("http://") { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }
+    if is_plain_http(&url) { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }
 }
 
 /// Checks the address of a repository, and returns it without a trailing slash.

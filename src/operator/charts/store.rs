@@ -9,13 +9,14 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::{Cache, STALE_AGE};
-use super::chart::{Chart, ChartRequest};
+use super::chart::{Chart, check_request};
 use super::error::Error;
 use super::files::{ChartFiles, StoredChart};
 use super::folder::Folder;
 use super::lock::Lock;
 use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
+use osdpl_decide::{ChartRequest, ExpectedDigest};
 
 /// How long the store keeps the error of a failed pull, before it pulls again. Passes may request the same chart many
 /// times a second.
@@ -102,7 +103,7 @@ impl Store {
     /// The error says why the store cannot provide the chart. The store keeps the error of a failed pull for half a
     /// minute.
     pub async fn obtain(&self, wanted: &ChartRequest) -> Result<Chart, Error> {
-        wanted.check()?;
+        check_request(wanted)?;
         let state = self.chart_state(wanted);
         let mut state = state.lock().await;
         if let Some((chart, states)) = state.chart.clone()
@@ -116,7 +117,7 @@ impl Store {
             Ok(None) => self.read_from_folder(wanted.clone()).await,
             Ok(Some(request)) => match state.recent_failure(self.shared.retry) {
                 Some(error) => return Err(error.clone()),
-                None => self.fetch(request).await,
+                None => self.fetch(request, wanted.digest.clone()).await,
             },
         };
         state.store_result(result)
@@ -171,10 +172,10 @@ impl Store {
         }
     }
 
-    async fn fetch(&self, request: Request) -> Result<StoredChart, Error> {
+    async fn fetch(&self, request: Request, digest: Option<ExpectedDigest>) -> Result<StoredChart, Error> {
         let name = request.chart.clone();
         let cache_request = request.clone();
-        let lookup = self.blocking(&name, move |files| files.in_cache(&cache_request)).await?;
+        let lookup = self.blocking(&name, move |files| files.in_cache(&cache_request, digest.as_ref())).await?;
         if let Some(chart) = lookup.chart {
             return Ok(chart);
         }

@@ -41,6 +41,9 @@ impl Reader {
             let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &object.kind));
             let namespace = object.namespace.as_ref().unwrap_or(&key.namespace);
+            if !self.scope().contains(namespace) {
+                continue;
+            }
             let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
             let what = format!("{} {namespace}/{}", object.kind, object.name);
             let found = api.get_metadata_opt(&object.name).await.with_context(|| format!("reading {what}"))?;

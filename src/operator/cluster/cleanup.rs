@@ -94,6 +94,10 @@ impl Cluster {
         }
         let api: Api<DynamicObject> = if is_namespaced {
             let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
+            // helm has no rights there either, so it created no object there.
+            if !self.scope().contains(namespace) {
+                return Ok(None);
+            }
             Api::namespaced_with(self.client.clone(), namespace, &resource)
         } else {
             Api::all_with(self.client.clone(), &resource)

@@ -1,5 +1,6 @@
 //! Reads and writes the `CustomResourceDefinition`s (CRDs) of charts.
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -31,11 +32,22 @@ impl Reader {
         for crd in api.list_metadata(&selector).await.with_context(|| "listing CRDs".into())?.items {
             let owner = release::helm_owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key);
             let Some(owner) = owner else { continue };
-            if self.newest_record(&owner).await?.is_none() {
+            if self.is_uninstalled(&owner).await? {
                 abandoned.push(AbandonedCrd { name: crd.name_any(), resource_version: crd.resource_version(), owner });
             }
         }
         Ok(abandoned)
+    }
+
+    /// Whether a release has no record. If the operator has no rights in the release's namespace, the release counts as
+    /// installed as long as the namespace exists.
+    async fn is_uninstalled(&self, release: &ReleaseKey) -> Result<bool, Error> {
+        if self.scope().contains(&release.namespace) {
+            return Ok(self.newest_record(release).await?.is_none());
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let found = namespaces.get_metadata_opt(&release.namespace).await;
+        Ok(found.with_context(|| format!("reading namespace {}", release.namespace))?.is_none())
     }
 }
 
@@ -43,11 +55,12 @@ impl Cluster {
     /// Applies a CRD of a chart. osdpl never deletes a CRD.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// If a request to the API server fails, for example because another field manager owns a field that the chart
+    /// changes.
     pub(crate) async fn apply_crd(&self, definition: &CustomResourceDefinition) -> Result<(), Error> {
         let name = definition.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let params = PatchParams::apply(MANAGER).force();
+        let params = PatchParams::apply(MANAGER);
         let applied = api.patch(&name, &params, &Patch::Apply(definition)).await;
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }

@@ -73,7 +73,9 @@ impl Cluster {
     /// resource; `None` if this function wrote nothing.
     ///
     /// # Errors
-    /// If the write of the status fails.
+    /// If the write of the status fails, for example because someone else has changed the resource since `deployment`
+    /// was read. The write names the version of `deployment`: an operator that has lost its Lease can't overwrite the
+    /// status of its successor.
     pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,
@@ -86,6 +88,7 @@ impl Cluster {
         let name = deployment.name_any();
         let patch = json!({
             "apiVersion": OpenStackDeployment::api_version(&()), "kind": OpenStackDeployment::kind(&()), "status": status,
+            "metadata": {"uid": deployment.uid(), "resourceVersion": deployment.resource_version()},
         });
         let params = PatchParams::apply(MANAGER).force();
         let written = match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {

@@ -1,7 +1,7 @@
 //! Resolves the hosts of external services, and writes the Services and Endpoints that publish them.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
@@ -31,7 +31,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
             address => Ok(vec![address]),
         };
     }
-    let found = tokio::time::timeout(RESOLVE_TIMEOUT, tokio::net::lookup_host((host, port))).await;
+    let found = tokio::time::timeout(RESOLVE_TIMEOUT, osdpl_client::resolve(host, port)).await;
     let found = found.map_err(|_| {
         format!(
             "{host} could not be resolved within {} s: osdpl retries; if this lasts, give an IP address",
@@ -41,7 +41,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
     let found =
         found.map_err(|error| format!("{host} has no address ({error}); correct the name or give an IP address"))?;
     let addresses: BTreeSet<IpAddr> =
-        found.map(|address| address.ip()).filter(|address| !address.is_loopback()).collect();
+        found.iter().map(SocketAddr::ip).filter(|address| !address.is_loopback()).collect();
     if addresses.is_empty() {
         return Err(format!("{host} has no address that pods can reach; correct the name or give an IP address"));
     }

@@ -1,5 +1,5 @@
-//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, additions, namespaces, and
-//! objects of Rook.
+//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, namespaces, and objects of
+//! Rook.
 //!
 //! Each object that the spec names has a watch on its exact name, so that the operator reads no other Secret.
 
@@ -10,16 +10,17 @@ use futures::Stream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::runtime::watcher;
+use osdpl_client::Scope;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::additions::Additions;
+use super::additions::unreadable;
 use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
 use super::rook::RookWatch;
 use super::watch::spawn_watch;
-use osdpl_core::api::ValuesKind;
-use osdpl_core::catalog::Addition;
+use osdpl_core::api::{AdditionReference, ValuesKind};
+use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 use osdpl_decide::{Data, ObjectState, Objects, Reference, Requests};
 
 struct WatchedObject {
@@ -35,25 +36,29 @@ pub(crate) struct ObjectWatches {
     /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
+    /// The watches on the `ConfigMap`s of additions, which passes need before the catalogue is known.
+    additions: WatchedObjects,
     /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
     foreign: WatchedObjects,
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
     pub(super) own_maps: OwnedObjects<ConfigMap>,
-    additions: Additions,
+    /// The namespaces in which the operator has rights.
+    scope: Scope,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl ObjectWatches {
     /// Starts the watches that need no spec. Every change of a watched object notifies `trigger`, which triggers a
     /// pass.
-    pub(super) fn new(client: kube::Client, trigger: Arc<Notify>) -> Self {
+    pub(super) fn new(client: kube::Client, scope: &Scope, trigger: Arc<Notify>) -> Self {
         Self {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
             own_secrets: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
             own_maps: OwnedObjects::new(client.clone(), Arc::clone(&trigger)),
-            additions: Additions::new(client.clone(), Arc::clone(&trigger)),
+            scope: scope.clone(),
             named: Mutex::default(),
+            additions: Mutex::default(),
             foreign: Mutex::default(),
             rook: Mutex::default(),
             client,
@@ -61,21 +66,16 @@ impl ObjectWatches {
         }
     }
 
-    /// Waits until the watch has completed its first list of additions to the catalogue, or the API server has
-    /// forbidden the list.
-    pub(crate) async fn wait_for_additions(&self) {
-        self.additions.wait_until_known().await;
-    }
-
-    /// Returns the additions in a namespace; `None` until the watch has completed its first list, or the API server has
-    /// forbidden the list.
-    pub(crate) fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
-        self.additions.of_namespace(namespace)
-    }
-
-    /// Returns the message with which the API server forbade the list of additions, if it did.
-    pub(crate) fn additions_forbidden(&self) -> Option<String> {
-        self.additions.forbidden()
+    /// Watches the additions that a spec in this namespace names, and returns them; `None` until the watches have
+    /// reported all of them.
+    pub(crate) fn additions(&self, namespace: &str, references: &[AdditionReference]) -> Option<NamedAdditions> {
+        let reference =
+            |name: &str| Reference { kind: ValuesKind::ConfigMap, namespace: namespace.into(), name: name.into() };
+        self.watch_objects(&self.additions, &references.iter().map(|one| reference(&one.name)).collect());
+        let states = states(&self.additions);
+        let is_read = states.values().all(|state| *state != ObjectState::Unread);
+        let data = |name: &str| states.get(&reference(name)).map_or(Ok(None), config_map_data);
+        is_read.then(|| NamedAdditions::read(references, namespace, data))
     }
 
     /// Returns the namespaces of the cluster; an empty value until the watch has listed the namespaces.
@@ -85,6 +85,12 @@ impl ObjectWatches {
 
     /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
+        let permitted =
+            requests.namespaces.iter().filter(|namespace| self.scope.contains(namespace)).cloned().collect();
+        if !requests.namespaces.is_empty() {
+            self.own_secrets.watch(&permitted);
+            self.own_maps.watch(&permitted);
+        }
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
@@ -162,6 +168,19 @@ fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) 
     is_changed
 }
 
+/// Returns the data of a watched `ConfigMap`.
+fn config_map_data(state: &ObjectState) -> ConfigMapData {
+    match state {
+        ObjectState::Read(data) => {
+            // The watch has converted the data of the ConfigMap, which is text, to bytes.
+            let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
+            Ok(Some(data.iter().map(text).collect()))
+        }
+        ObjectState::Failed(error) => Err(unreadable(error)),
+        ObjectState::Missing | ObjectState::Unread => Ok(None),
+    }
+}
+
 fn states(watched: &WatchedObjects) -> BTreeMap<Reference, ObjectState> {
     let watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
     let state = |object: &WatchedObject| object.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -192,9 +211,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn watches_own_objects_only_in_the_namespaces_of_the_cloud() {
+        let (sender, mut requests) = tokio::sync::mpsc::unbounded_channel();
+        let respond = move |request: axum::extract::Request| {
+            let _ = sender.send(request.uri().path().to_owned());
+            std::future::pending::<String>()
+        };
+        let inputs = ObjectWatches::new(
+            kube::Client::new(axum::Router::new().fallback(respond), "cloud"),
+            &Scope::All,
+            Arc::default(),
+        );
+        assert!(!inputs.own_secrets.is_known(), "before the first plan, no namespace is watched");
+        let namespaces = ["compute".to_owned(), "openstack".to_owned()].into();
+        inputs.subscribe(&Requests { namespaces, ..Requests::default() });
+        let mut expected: BTreeSet<String> = ["compute", "openstack"]
+            .into_iter()
+            .flat_map(|namespace| {
+                ["secrets", "configmaps"].map(|kind| format!("/api/v1/namespaces/{namespace}/{kind}"))
+            })
+            .collect();
+        while !expected.is_empty() {
+            let path = requests.recv().await.unwrap();
+            assert!(path != "/api/v1/secrets", "no Secret of another namespace is read");
+            expected.remove(&path);
+        }
+        inputs.subscribe(&Requests::default());
+        assert!(!inputs.own_secrets.is_known(), "the watches have not listed the objects yet");
+    }
+
+    #[tokio::test]
     async fn watches_exactly_the_requested_objects() {
         let silent = axum::Router::new().fallback(std::future::pending::<String>);
-        let inputs = ObjectWatches::new(kube::Client::new(silent, "cloud"), Arc::default());
+        let inputs = ObjectWatches::new(kube::Client::new(silent, "cloud"), &Scope::All, Arc::default());
         let reference =
             |name: &str| Reference { kind: ValuesKind::Secret, namespace: "openstack".into(), name: name.into() };
         let (pool, other) = (reference("rbd-keyring"), reference("of-another-release"));

@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ByteString, NamespaceResourceScope};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -17,6 +18,7 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph;
 use osdpl_core::credentials;
 use osdpl_core::observed::ReleaseKey;
+use osdpl_core::release;
 use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
 
 /// The type of Secrets with keys of Ceph. The Jobs of the charts set the same type on the Secrets that they create.
@@ -134,51 +136,90 @@ impl Cluster {
         }
     }
 
-    /// Deletes Jobs with their pods; Jobs that do not exist are skipped.
+    /// Deletes Jobs of a release with their pods. Skips Jobs that do not exist, and Jobs of another release.
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(crate) async fn delete_jobs(&self, namespace: &str, names: &[String]) -> Result<(), Error> {
+    pub(crate) async fn delete_jobs(&self, release: &ReleaseKey, names: &[String]) -> Result<(), Error> {
+        let api: Api<Job> = Api::namespaced(self.client.clone(), &release.namespace);
         for name in names {
-            self.delete_one::<Job>(&ReleaseKey::new(namespace, name), &DeleteParams::background()).await?;
+            let found = api.get_metadata_opt(name).await.with_context(|| format!("reading Job {name} of {release}"))?;
+            let Some(found) = found.filter(|job| may_belong_to(&job.metadata, release)) else { continue };
+            let params = with_uid(DeleteParams::background(), found.metadata.uid.as_deref());
+            self.delete_one::<Job>(&ReleaseKey::new(&release.namespace, name), &params).await?;
         }
         Ok(())
     }
 
-    /// Deletes an object if it exists.
+    /// Deletes an object if it exists and has this uid.
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(crate) async fn delete(&self, kind: Kind, key: &ReleaseKey, inputs: &ObjectWatches) -> Result<(), Error> {
-        let params = DeleteParams::default();
+    pub(crate) async fn delete(
+        &self,
+        kind: Kind,
+        key: &ReleaseKey,
+        uid: Option<&str>,
+        inputs: &ObjectWatches,
+    ) -> Result<(), Error> {
+        let params = with_uid(DeleteParams::default(), uid);
         match kind {
-            Kind::Job => self.delete_one::<Job>(key, &DeleteParams::background()).await,
-            Kind::Service => self.delete_one::<Service>(key, &params).await,
-            Kind::Claim => self.delete_one::<PersistentVolumeClaim>(key, &params).await,
+            Kind::Job => {
+                self.delete_one::<Job>(key, &with_uid(DeleteParams::background(), uid)).await?;
+            }
+            Kind::Service => {
+                self.delete_one::<Service>(key, &params).await?;
+            }
+            Kind::Claim => {
+                self.delete_one::<PersistentVolumeClaim>(key, &params).await?;
+            }
             Kind::ConfigMap => {
-                self.delete_one::<ConfigMap>(key, &params).await?;
-                inputs.own_maps.forget(&key.namespace, &key.name);
-                Ok(())
+                if self.delete_one::<ConfigMap>(key, &params).await? {
+                    inputs.own_maps.forget(&key.namespace, &key.name);
+                }
             }
             Kind::Secret => {
-                self.delete_one::<Secret>(key, &params).await?;
-                inputs.own_secrets.forget(&key.namespace, &key.name);
-                Ok(())
+                if self.delete_one::<Secret>(key, &params).await? {
+                    inputs.own_secrets.forget(&key.namespace, &key.name);
+                }
             }
         }
+        Ok(())
     }
 
-    async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<(), Error>
+    /// Deletes an object; returns `false` if another object has its name by now, so that the object is already gone.
+    async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error>
     where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
-        ignore_missing(api.delete(&key.name, params).await, || {
+        let deleted = match api.delete(&key.name, params).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() && params.preconditions.is_some() => {
+                return Ok(false);
+            }
+            deleted => deleted,
+        };
+        ignore_missing(deleted, || {
             let kind = K::kind(&());
             let kind = if kind == "PersistentVolumeClaim" { "claim" } else { &kind };
             format!("deleting {kind} {key}")
-        })
+        })?;
+        Ok(true)
     }
+}
+
+/// Makes the API server delete an object only if the object has this uid.
+fn with_uid(params: DeleteParams, uid: Option<&str>) -> DeleteParams {
+    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() });
+    DeleteParams { preconditions, ..params }
+}
+
+/// Whether an object does not name another release as its owner. Hooks have no annotations of helm, and not every chart
+/// labels them.
+fn may_belong_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
+    let group = metadata.labels.as_ref().and_then(|labels| labels.get("release_group"));
+    let owner = release::helm_owner(metadata);
+    group.is_none_or(|group| *group == release.name) && owner.is_none_or(|owner| owner == *release)
 }
 
 /// Treats the response "not found" as success: an object that is gone needs no change or deletion any more.
@@ -196,4 +237,55 @@ fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
         buffer = &mut buffer[filled..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use axum::extract::Request;
+    use axum::http::{Method, StatusCode};
+    use axum::response::{IntoResponse, Response};
+    use kube::Client;
+
+    use super::*;
+
+    /// Answers as an API server that has Jobs of the release `nova`, and a Job of another release. Adds the body of
+    /// each deletion to `deletions`.
+    async fn answer(request: Request, deletions: std::sync::Arc<Mutex<Vec<serde_json::Value>>>) -> Response {
+        let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+        let group = if name == "theirs" { "heat" } else { "nova" };
+        let job = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"name": name, "namespace": "openstack", "uid": "seen", "labels": {"release_group": group}},
+        });
+        if request.method() == Method::GET {
+            return job.to_string().into_response();
+        }
+        let body = axum::body::to_bytes(request.into_body(), 4096).await.unwrap();
+        deletions.lock().unwrap_or_else(PoisonError::into_inner).push(serde_json::from_slice(&body).unwrap());
+        let status = kube::core::Status::failure("Precondition failed: UID in precondition: seen", "Conflict");
+        (StatusCode::CONFLICT, json!(status.with_code(409)).to_string()).into_response()
+    }
+
+    #[tokio::test]
+    async fn deletes_only_the_object_that_the_decision_saw() {
+        let deletions = std::sync::Arc::<Mutex<Vec<serde_json::Value>>>::default();
+        let shared = std::sync::Arc::clone(&deletions);
+        let router = axum::Router::new().fallback(move |request| answer(request, std::sync::Arc::clone(&shared)));
+        let cluster = Cluster::new(Client::new(router, "openstack"));
+        let inputs = ObjectWatches::new(
+            Client::new(axum::Router::new(), "openstack"),
+            &osdpl_client::Scope::All,
+            std::sync::Arc::default(),
+        );
+        let key = |name: &str| ReleaseKey::new("openstack", name);
+        for kind in [Kind::Job, Kind::Service, Kind::Claim, Kind::ConfigMap, Kind::Secret] {
+            cluster.delete(kind, &key("x"), Some("seen"), &inputs).await.unwrap();
+        }
+        cluster.delete_jobs(&key("nova"), &["nova-db-sync".to_owned(), "theirs".to_owned()]).await.unwrap();
+        let deletions = deletions.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(deletions.len(), 6, "the Job of heat stays: {deletions:?}");
+        assert!(deletions.iter().all(|body| body["preconditions"] == json!({"uid": "seen"})), "{deletions:?}");
+    }
 }

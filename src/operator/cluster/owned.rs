@@ -1,9 +1,9 @@
 //! Caches the Secrets and `ConfigMap`s that have osdpl's label.
 //!
-//! Each of the two kinds has one watch. A cached object may be older than the object in the API server, but never older
-//! than osdpl's last write: the cache also stores the API server's response to each write, and keeps the version with
-//! the higher resourceVersion. If osdpl makes a write from an outdated object, the API server refuses the write, and
-//! osdpl removes the object from the cache.
+//! Each of the two kinds has one watch in each namespace of the cloud. A cached object may be older than the object in
+//! the API server, but never older than osdpl's last write: the cache also stores the API server's response to each
+//! write, and keeps the version with the higher resourceVersion. If osdpl makes a write from an outdated object, the API
+//! server refuses the write, and osdpl removes the object from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -44,45 +44,79 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The cached objects of one kind that have osdpl's label, and the watch that updates the cache.
+/// The cached objects of one kind that have osdpl's label, and the watch of each namespace that updates the cache.
+///
+/// Anyone who may write Secrets in a namespace can set the label, so the operator watches only the namespaces of the
+/// cloud.
 pub(super) struct OwnedObjects<K> {
+    client: Client,
+    trigger: Arc<Notify>,
+    namespaces: Mutex<BTreeMap<String, Watched<K>>>,
+}
+
+struct Watched<K> {
     cache: Arc<Mutex<Cache<K>>>,
     _watch: AbortOnDropHandle<()>,
 }
 
 impl<K: OwnedKind> OwnedObjects<K> {
-    /// Starts the watch on the objects of this kind. Every change except for osdpl's own writes notifies `trigger`,
-    /// which triggers a pass.
+    /// Creates an empty cache without watches. Every change of an object, except for osdpl's own writes, notifies
+    /// `trigger`, which triggers a pass.
     pub(super) fn new(client: Client, trigger: Arc<Notify>) -> Self {
+        Self { client, trigger, namespaces: Mutex::default() }
+    }
+
+    /// Starts and stops watches so that osdpl watches the objects in exactly these namespaces.
+    pub(super) fn watch(&self, namespaces: &BTreeSet<String>) {
+        let mut watched = self.namespaces();
+        watched.retain(|namespace, _| namespaces.contains(namespace));
+        for namespace in namespaces {
+            watched.entry(namespace.clone()).or_insert_with(|| self.watch_namespace(namespace));
+        }
+    }
+
+    fn watch_namespace(&self, namespace: &str) -> Watched<K> {
         let cache = Arc::<Mutex<Cache<K>>>::default();
         let shared = Arc::clone(&cache);
         let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
-        let events = watcher(Api::all(client), watcher::Config::default().labels(DEPLOYMENT_LABEL));
-        Self { cache, _watch: spawn_watch(events, trigger, apply) }
+        let api = Api::namespaced(self.client.clone(), namespace);
+        let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
+        Watched { cache, _watch: spawn_watch(events, Arc::clone(&self.trigger), apply) }
     }
 
-    /// Whether the watch has completed its first list, or the API server forbade the list.
+    /// Whether every watch has completed its first list, or the API server forbade the list.
     ///
-    /// If the list is forbidden, plans request the objects one by one.
+    /// If a list is forbidden, plans request the objects one by one.
     pub(super) fn is_known(&self) -> bool {
-        self.cache().is_known
+        let watched = self.namespaces();
+        !watched.is_empty() && watched.values().all(|watched| watched.cache().is_known)
     }
 
     /// Returns all cached objects.
     pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
-        self.cache().objects.clone()
+        self.namespaces().values().flat_map(|watched| watched.cache().objects.clone()).collect()
     }
 
     /// Caches an object that the API server returned in response to osdpl's own write.
     pub(super) fn put(&self, object: K) {
-        self.cache().put(object);
+        if let Some(watched) = self.namespaces().get(&object.namespace().unwrap_or_default()) {
+            watched.cache().put(object);
+        }
     }
 
     /// Removes an object from the cache.
     pub(super) fn forget(&self, namespace: &str, name: &str) {
-        self.cache().objects.remove(&ReleaseKey::new(namespace, name));
+        if let Some(watched) = self.namespaces().get(namespace) {
+            watched.cache().objects.remove(&ReleaseKey::new(namespace, name));
+        }
     }
 
+    fn namespaces(&self) -> MutexGuard<'_, BTreeMap<String, Watched<K>>> {
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Watched<K> {
     fn cache(&self) -> MutexGuard<'_, Cache<K>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }

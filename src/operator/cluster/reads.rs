@@ -30,6 +30,9 @@ impl Reader {
     /// # Errors
     /// If a request to the API server fails and the plan can't do without the response.
     pub(crate) async fn execute(&self, read: &Read, owner: &str) -> Result<Response, Error> {
+        if let Some(response) = self.response_outside(read) {
+            return Ok(response);
+        }
         let own = || format!("{DEPLOYMENT_LABEL}={owner}");
         Ok(match read {
             Read::Values { release, revision, required } => {
@@ -58,17 +61,33 @@ impl Reader {
             Read::AbandonedCrds(release) => {
                 Response::AbandonedCrds(self.abandoned_crds(release).await.map_err(|error| error.to_string()))
             }
-            Read::OwnServices => Response::Objects(self.list::<Service>(None, &own()).await?),
+            Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, the node counts as missing. Then the plan keeps the node's name in the annotation that
             // lists the nodes to forget, and a later pass reads the node again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
-                Response::Objects(self.list::<Job>(Some(&release.namespace), &labels).await?)
+                let jobs = Api::<Job>::namespaced(self.client.clone(), &release.namespace);
+                Response::Objects(self.list(vec![jobs], &labels).await?)
             }
             Read::Claims(release) => Response::Objects(self.volume_claims(release).await?),
         })
+    }
+
+    /// Returns the response to a read in a namespace in which the operator has no rights; `None` for any other read.
+    ///
+    /// The operator cannot have created objects there.
+    fn response_outside(&self, read: &Read) -> Option<Response> {
+        let (namespace, response) = match read {
+            Read::Stored(reference) => (&reference.namespace, Response::Stored(Stored::Nothing)),
+            Read::Values { release, .. } => {
+                (&release.namespace, Response::Values(Err("the operator has no rights in this namespace".into())))
+            }
+            Read::Jobs(release) | Read::Claims(release) => (&release.namespace, Response::Objects(Vec::new())),
+            _ => return None,
+        };
+        (!self.scope.contains(namespace)).then_some(response)
     }
 
     /// Returns the networks that Services get their addresses from.
@@ -158,8 +177,9 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
-            // The API server does not know the kind, because Rook is not installed.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            // The API server does not know the kind, because Rook is not installed; or the operator has no rights for
+            // Rook, so it has changed no object of Rook.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
                 Ok(found.into_iter().map(|object| object_id(&object)).collect())
@@ -167,20 +187,20 @@ impl Reader {
         }
     }
 
-    async fn list<K>(&self, namespace: Option<&str>, labels: &str) -> Result<Vec<ObjectId>, Error>
+    async fn list<K>(&self, apis: Vec<Api<K>>, labels: &str) -> Result<Vec<ObjectId>, Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = match namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        };
-        let found = api.list_metadata(&ListParams::default().labels(labels)).await;
-        let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        // Leave out objects that are already being deleted. Finalizers of other controllers may keep such an object for
-        // long, and the plan need not delete it again.
-        let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
-        Ok(left.map(object_id).collect())
+        let mut ids = Vec::new();
+        for api in apis {
+            let found = api.list_metadata(&ListParams::default().labels(labels)).await;
+            let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
+            // Leave out objects that are already being deleted. Finalizers of other controllers may keep such an object
+            // for long, and the plan need not delete it again.
+            let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
+            ids.extend(left.map(object_id));
+        }
+        Ok(ids)
     }
 
     /// Lists the volume claims of a release.

@@ -64,8 +64,7 @@ impl Reader {
     /// # Errors
     /// If a request to the API server fails.
     pub(super) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
-        let values = |payload: &[u8]| Ok(release::decode(payload)?.config.as_object().cloned().unwrap_or_default());
-        self.read_existing_record(key, revision, values).await
+        self.read_existing_record(key, revision, release::decode_values).await
     }
 
     /// Returns the values, the chart and the objects in the record of a revision.

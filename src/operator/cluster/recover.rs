@@ -1,27 +1,35 @@
 //! Unlocks a release record that a dead helm process left pending.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, ResourceExt};
 
 use super::objects::ignore_missing;
 use super::records::record_name;
 use super::{Cluster, Error, ErrorContext};
-use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{self, Hook, Recovery};
+use osdpl_core::observed::{ObservedRelease, ReleaseKey};
+use osdpl_core::release::{self, ATTEMPT_LABEL, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks the record of a revision whose helm process is dead; returns a description of the result for the log.
+    /// Unlocks the newest record of a release, whose helm process is dead; returns a description of the result for the
+    /// log.
+    ///
+    /// `observed` is the state from which the plan was made. If another helm run has made the record since, this
+    /// function writes nothing.
     ///
     /// # Errors
     /// If the record can't be decoded or a request to the API server fails, for example because the record has changed.
-    pub(crate) async fn unlock(&self, key: &ReleaseKey, revision: i64) -> Result<&'static str, Error> {
-        let name = record_name(key, revision);
+    pub(crate) async fn unlock(&self, key: &ReleaseKey, observed: &ObservedRelease) -> Result<&'static str, Error> {
+        let name = record_name(key, observed.revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let Some(secret) = api.get_opt(&name).await.with_context(|| format!("reading release record {name}"))? else {
             return Ok("the record no longer exists");
         };
+        let attempt = observed.attempt.as_ref().map(|attempt| attempt.label.as_str());
+        if secret.uid() != observed.uid || secret.labels().get(ATTEMPT_LABEL).map(String::as_str) != attempt {
+            return Ok("another helm run has made the record since the decision");
+        }
         let payload =
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
         let payload =
@@ -69,5 +77,54 @@ impl Cluster {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
         let found = api.get_metadata_opt(&hook.name).await;
         Ok(found.with_context(|| format!("reading {} {}/{}", hook.kind, key.namespace, hook.name))?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::http::Method;
+    use osdpl_core::observed::{Attempt, Liveness};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Unlocks the record with this uid and attempt; returns the result, and the methods of the requests.
+    async fn unlock(uid: &str, attempt: &str) -> (Result<&'static str, Error>, Vec<Method>) {
+        let requests = Arc::<Mutex<Vec<Method>>>::default();
+        let methods = Arc::clone(&requests);
+        let record = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {
+                "name": "sh.helm.release.v1.store.v3", "uid": uid, "labels": {ATTEMPT_LABEL: attempt},
+            },
+        });
+        let respond = async move |method: Method| {
+            methods.lock().unwrap().push(method);
+            record.to_string()
+        };
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(respond), "openstack"));
+        let attempt = Attempt { label: "h1.2.3-1-v3".into(), revision: 3, owner: Liveness::Dead };
+        let observed = ObservedRelease {
+            revision: 3,
+            uid: Some("7".into()),
+            attempt: Some(attempt),
+            ..ObservedRelease::default()
+        };
+        let result = cluster.unlock(&ReleaseKey::new("openstack", "store"), &observed).await;
+        let requests = std::mem::take(&mut *requests.lock().unwrap());
+        (result, requests)
+    }
+
+    #[tokio::test]
+    async fn does_not_unlock_the_record_of_another_helm_run() {
+        for (uid, attempt) in [("8", "h1.2.3-1-v3"), ("7", "h4.5.6-1-v3")] {
+            let (result, requests) = unlock(uid, attempt).await;
+            assert_eq!(result.unwrap(), "another helm run has made the record since the decision");
+            assert_eq!(requests, [Method::GET]);
+        }
+        let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();
+        assert!(same.contains("is empty; delete the Secret"), "{same}");
     }
 }

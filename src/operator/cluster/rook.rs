@@ -29,6 +29,9 @@ pub(super) fn describe_refusal(object: &str, status: &Status) -> String {
              spec.features.storage.ceph.rook.namespace"
         );
     }
+    if status.is_forbidden() {
+        return format!("{object}: {}; set `rbac.rook` in the values of the operator's chart", status.message);
+    }
     format!("{object}: {}", status.message)
 }
 

@@ -5,37 +5,45 @@
 
 use std::collections::BTreeSet;
 
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::{Error, ErrorContext};
+use super::{Error, ErrorContext, Reader};
+use crate::tasks::named_namespaces;
+use osdpl_client::{Scope, Stored};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the contents of the Secrets that osdpl wrote, and of the Secrets that the specs of `OpenStackDeployment`s
-/// name.
+/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of the
+/// Secrets that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
 /// If a request to the API server fails.
-pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> {
-    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
-    let own = Api::<Secret>::all(client.clone())
-        .list(&own)
-        .await
-        .with_context(|| "listing Secrets of the operator".into())?;
-    let mut found: BTreeSet<String> = own.items.iter().flat_map(own_contents).collect();
+pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
     // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
     // operator from starting.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
-    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
+    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
+    let mut found = BTreeSet::new();
+    let namespaces: BTreeSet<String> = deployments.iter().flat_map(named_namespaces).collect();
+    for namespace in namespaces.into_iter().filter(|namespace| scope.contains(namespace)) {
+        let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let own = api.list(&own).await.with_context(|| format!("listing Secrets of the operator in {namespace}"))?;
+        found.extend(own.items.iter().flat_map(own_contents));
+    }
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
-    for deployment in deployments {
+    let is_served = |one: &DynamicObject| scope.contains(&one.namespace().unwrap_or_default());
+    for deployment in deployments.iter().filter_map(Stored::content).filter(|one| is_served(one)) {
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
@@ -49,8 +57,23 @@ pub async fn stored_secrets(client: &Client) -> Result<BTreeSet<String>, Error> 
     Ok(found)
 }
 
+impl Reader {
+    /// Returns the secrets that the cluster holds, see [`stored_secrets`].
+    pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
+        stored_secrets(&self.client, self.scope()).await
+    }
+
+    /// Returns a stream with an item for each change of a Secret that osdpl wrote.
+    pub(crate) fn own_secret_changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        let apis = self.scope().apis::<PartialObjectMeta<Secret>>(&self.client).into_iter();
+        let changes =
+            apis.map(|api| watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL)).default_backoff());
+        futures::stream::select_all(changes.map(|changes| changes.map(drop).boxed()))
+    }
+}
+
 /// Returns the listed `OpenStackDeployment`s; none if their CRD does not exist yet.
-fn if_defined(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
+fn if_defined<K>(listed: Result<Vec<K>, kube::Error>) -> Result<Vec<K>, Error> {
     match listed {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         listed => listed.with_context(|| "listing OpenStackDeployments".into()),
@@ -170,14 +193,17 @@ mod tests {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}).to_string()
         };
         let client = Client::new(axum::Router::new().fallback(respond), "cloud");
-        assert_eq!(stored_secrets(&client).await.unwrap(), ["hunter2".to_owned()].into());
+        assert_eq!(stored_secrets(&client, &Scope::All).await.unwrap(), ["hunter2".to_owned()].into());
     }
 
     #[test]
     fn finds_no_resources_without_the_crd() {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
-        assert!(if_defined(Err(refused(404))).unwrap().is_empty());
-        assert!(if_defined(Err(refused(403))).is_err(), "a forbidden list is an error, because there may be resources");
+        assert!(if_defined::<Secret>(Err(refused(404))).unwrap().is_empty());
+        assert!(
+            if_defined::<Secret>(Err(refused(403))).is_err(),
+            "a forbidden list is an error, because there may be resources"
+        );
     }
 
     #[test]

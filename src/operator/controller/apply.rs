@@ -8,10 +8,10 @@ mod release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::memory::Memory;
+use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
@@ -97,8 +97,15 @@ impl Context {
                 continue;
             }
             if matches!(planned.action, Action::Release { .. }) && !are_recorded {
-                self.record_owned(deployment, plan).await?;
-                are_recorded = true;
+                match self.record_trusted(deployment, plan, memory).await {
+                    Ok(()) => are_recorded = true,
+                    // Someone has changed the resource. The next pass decides again.
+                    Err(error) if error.is_conflict() => {
+                        outcome.skip_report = true;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             outcome.requeue |= changes_decision(&planned.action);
             match self.execute(deployment, plan, planned, memory, &mut outcome).await? {
@@ -125,20 +132,36 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud to the status, if the status lacks any of them.
+    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the status,
+    /// if the status lacks any of them.
     ///
-    /// osdpl must write the status before helm runs, because osdpl uninstalls a release without approval only if the
-    /// status names the release.
-    async fn record_owned(&self, deployment: &OpenStackDeployment, plan: &Plan) -> Result<(), Error> {
+    /// osdpl must write the status before helm runs: osdpl uninstalls a release without approval only if the status
+    /// names the release, an addition that the status does not name counts as approved, and a restarted operator refuses
+    /// other content of a chart only if the status has its digest.
+    async fn record_trusted(
+        &self,
+        deployment: &OpenStackDeployment,
+        plan: &Plan,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
         let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
         owned.extend(status.owned_releases);
         status.owned_releases = owned.into_iter().collect();
-        if deployment.status.as_ref().map(|before| &before.owned_releases) == Some(&status.owned_releases) {
+        status.catalog = plan.additions.clone().unwrap_or(status.catalog);
+        if let Some(charts) = &plan.charts {
+            status.charts.clone_from(charts);
+        }
+        if deployment.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        self.cluster.publish_status(deployment, status, Vec::new()).await.map(drop)
+        if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
+            // This write does not count for the rate limit of the report.
+            let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
+            memory.written = Some(WrittenStatus::new(resource, at));
+        }
+        Ok(())
     }
 
     /// Executes one action of a plan.
@@ -163,7 +186,7 @@ impl Context {
                 outcome.check_namespace(&object.namespace)?;
                 done(cluster.apply_ceph_object(&owner, object, inputs).await)
             }
-            Action::Delete { kind, key } => done(cluster.delete(*kind, key, inputs).await),
+            Action::Delete { kind, key, uid } => done(cluster.delete(*kind, key, uid.as_deref(), inputs).await),
             Action::PublishService { external, .. } => {
                 Ok(refused_if_error(match outcome.check_namespace(&external.namespace) {
                     Ok(()) => cluster.publish_service(&owner, external).await,
@@ -280,7 +303,7 @@ impl Context {
         planned: &Planned,
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        if plan.older.is_some() {
+        if plan.ignored.is_some() {
             return self.cluster.set_finalizer(deployment, false).await;
         }
         if plan.forget_secrets {

@@ -16,7 +16,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::charts::{Chart, ChartRequest as StoreRequest, Error, Source, Store};
+use crate::charts::{Chart, Error, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
@@ -46,6 +46,14 @@ enum State {
 }
 
 impl State {
+    /// Returns the digest of the chart; `None` if there is no chart.
+    fn digest(&self) -> Option<&str> {
+        match self {
+            Self::Ready(ready) => Some(&ready.info.digest),
+            Self::Pending | Self::Failed(..) => None,
+        }
+    }
+
     fn ready(&self, digest: &str) -> Option<&ReadyChart> {
         match self {
             Self::Ready(ready) => Some(ready).filter(|ready| ready.info.digest == digest),
@@ -55,7 +63,7 @@ impl State {
 }
 
 /// The requested chart of each release and its state, by the name of the release.
-type Known = BTreeMap<String, (StoreRequest, State)>;
+type Known = BTreeMap<String, (ChartRequest, State)>;
 
 /// Fetches charts and caches their contents.
 pub struct ChartSource {
@@ -102,7 +110,7 @@ impl ChartSource {
             State::Failed(blocked, at) => ChartState::Failed(blocked.clone(), retry_chart_at(*at)),
         };
         let all = self.shared.known();
-        let known = all.iter().map(|(name, (request, known))| (name.clone(), (from_store(request), state(known))));
+        let known = all.iter().map(|(name, (request, known))| (name.clone(), (request.clone(), state(known))));
         let crds = all.iter().filter_map(|(name, (_, known))| match known {
             State::Ready(ready) => Some((name.clone(), ready.crds.clone())),
             State::Pending | State::Failed(..) => None,
@@ -118,13 +126,15 @@ impl ChartSource {
         let now = super::now();
         let mut known = self.shared.known();
         for (name, request) in requests {
-            let request = to_store(request);
-            let is_outdated = known.get(name).is_none_or(|(before, state)| {
-                *before != request || matches!(state, State::Failed(_, at) if retry_chart_at(*at) <= now)
-            });
-            if is_outdated {
-                known.insert(name.clone(), (request.clone(), State::Pending));
-                tokio::spawn(Arc::clone(&self.shared).fetch(name.clone(), request));
+            let is_failed = |state: &State| matches!(state, State::Failed(_, at) if retry_chart_at(*at) <= now);
+            match known.get_mut(name) {
+                Some((before, state)) if request.is_answered_by(before, state.digest()) && !is_failed(state) => {
+                    before.clone_from(request);
+                }
+                _ => {
+                    known.insert(name.clone(), (request.clone(), State::Pending));
+                    tokio::spawn(Arc::clone(&self.shared).fetch(name.clone(), request.clone()));
+                }
             }
         }
         self.check.notify_one();
@@ -140,9 +150,10 @@ impl ChartSource {
     ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let is_pending =
             |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
-        self.request(&known_charts(&self.snapshot(), spec, catalog, selection).requests);
+        let recorded = BTreeMap::new();
+        self.request(&known_charts(&self.snapshot(), spec, catalog, selection, &recorded).requests);
         loop {
-            let known = known_charts(&self.snapshot(), spec, catalog, selection);
+            let known = known_charts(&self.snapshot(), spec, catalog, selection, &recorded);
             if !known.facts.values().any(is_pending) {
                 return known.facts;
             }
@@ -162,37 +173,25 @@ fn origin(store: &Store) -> Charts {
     Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
 }
 
-fn from_store(request: &StoreRequest) -> ChartRequest {
-    let StoreRequest { name, version, repository } = request.clone();
-    ChartRequest { name, version, repository }
-}
-
-fn to_store(request: &ChartRequest) -> StoreRequest {
-    let ChartRequest { name, version, repository } = request.clone();
-    StoreRequest { name, version, repository }
-}
-
-/// Returns the request for the chart of a release; `None` for a release that is not in the catalogue. If an addition to
-/// the catalogue sets a digest for the chart, also returns this digest.
-pub fn chart_of_release<'a>(
+/// Returns the request for the chart of a release; `None` for a release that is not in the catalogue.
+pub fn chart_of_release(
     store: &Store,
     spec: &OpenStackDeploymentSpec,
-    catalog: &'a Catalog,
+    catalog: &Catalog,
     name: &str,
-) -> Option<(StoreRequest, Option<&'a String>)> {
-    let (request, digest) = chart_request(&origin(store), spec, catalog, name)?;
-    Some((to_store(&request), digest))
+) -> Option<ChartRequest> {
+    chart_request(&origin(store), spec, catalog, name, &BTreeMap::new())
 }
 
 impl Shared {
     /// Fetches the chart of a release and triggers a pass, unless another chart was requested meanwhile.
-    async fn fetch(self: Arc<Self>, name: String, request: StoreRequest) {
+    async fn fetch(self: Arc<Self>, name: String, request: ChartRequest) {
         let state = self.read_chart(&name, &request).await;
         self.update(&name, &request, state);
     }
 
     /// Sets the state of a release's chart; returns `false` if another chart is requested by now.
-    fn update(&self, name: &str, request: &StoreRequest, state: State) -> bool {
+    fn update(&self, name: &str, request: &ChartRequest, state: State) -> bool {
         let mut known = self.known();
         let Some(entry) = known.get_mut(name).filter(|(current, _)| current == request) else { return false };
         entry.1 = state;
@@ -200,7 +199,7 @@ impl Shared {
         true
     }
 
-    async fn read_chart(&self, name: &str, request: &StoreRequest) -> State {
+    async fn read_chart(&self, name: &str, request: &ChartRequest) -> State {
         let reading = async {
             let chart = self.store.obtain(request).await?;
             // Read the archive on a separate thread: reading it takes a while and would block other tasks.
@@ -231,7 +230,7 @@ impl Shared {
         }
     }
 
-    fn folder_charts(&self) -> Vec<(String, StoreRequest, PathBuf)> {
+    fn folder_charts(&self) -> Vec<(String, ChartRequest, PathBuf)> {
         let known = self.known();
         let charts = known.iter().filter_map(|(name, (request, state))| match state {
             State::Ready(ready) if request.repository.is_none() => {
@@ -242,7 +241,7 @@ impl Shared {
         charts.collect()
     }
 
-    async fn check_chart(&self, name: &str, request: &StoreRequest, path: PathBuf) {
+    async fn check_chart(&self, name: &str, request: &ChartRequest, path: PathBuf) {
         // The name of an archive contains the digest of the chart. So if the path is the same, the chart has not
         // changed.
         if self.store.obtain(request).await.is_ok_and(|chart| chart.path == path) {

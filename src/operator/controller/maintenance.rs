@@ -7,6 +7,7 @@ use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use super::Context;
+use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::maintenance::CloudSettings;
 
@@ -35,9 +36,13 @@ impl Context {
     /// yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
-        let is_listed =
-            |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
-        let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(Store::is_empty);
+        let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {
+            matches!(store.wait_until_ready().now_or_never(), Some(Ok(())))
+        };
+        let is_without_cloud = |store: &Store<Stored<OpenStackDeployment>>| {
+            !store.state().iter().any(|one| self.is_in_scope(one.as_ref()))
+        };
+        let has_no_cloud = || self.deployments.get().filter(is_listed).is_some_and(is_without_cloud);
         known.or_else(|| has_no_cloud().then(|| Arc::new(CloudSettings::none())))
     }
 

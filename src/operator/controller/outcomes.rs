@@ -178,6 +178,7 @@ impl Memory {
 fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     match failure {
         Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,
+        Some(Failure::TooLarge) => RetryCondition::Inputs,
         Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => RetryCondition::Manual,
         // A retry may succeed without a change by the user: for example, the database of a hook starts, a CRD or a
         // permission is added later, or a namespace is finally deleted.
@@ -208,6 +209,13 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
     let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {
         (RetryCondition::Time, _) => None,
+        (RetryCondition::Inputs, Some(Failure::TooLarge)) => Some(format!(
+            "helm stores the chart, the values and all objects of {} in one Secret, which may not be larger than 1 MiB: \
+             osdpl does not retry until the values or the chart change; make the values smaller, such as long texts in \
+             conf or extraObjects, or apply these objects without helm (fewer revisions don't help, because each has \
+             its own Secret)",
+            outcome.release
+        )),
         (RetryCondition::Inputs, _) => Some(format!(
             "the chart can't be rendered with these values: osdpl does not retry until the values or the chart change; \
              correct the values in services.<service>.releases.<release>, or in their source (if the chart reads \

@@ -72,7 +72,7 @@ impl Context {
         };
         let now = now();
         let failure = *self.pass_failures().entry(uid.clone()).or_insert(PassFailure { since: now, reported: None });
-        let cloud = self.older_deployment(deployment).is_none().then(|| deployment.name_any());
+        let cloud = self.ignored(deployment).is_none().then(|| deployment.name_any());
         failure.update_metrics(now, cloud.as_deref(), &self.metrics);
         if !failure.is_due(now) {
             return;
@@ -117,7 +117,7 @@ mod tests {
             let metrics = Metrics::default();
             metrics.set_cloud("cloud", CloudState { ready: true, ..CloudState::default() });
             failure.update_metrics(now, cloud, &metrics);
-            metrics.encode(crate::helm::Counters::default()).contains("osdpl_ready{name=\"cloud\"} 1")
+            metrics.encode(crate::helm::Counters::default(), true).contains("osdpl_ready{name=\"cloud\"} 1")
         };
         let new = PassFailure { since: at(0), reported: None };
         assert!(is_ready(new, Some("cloud"), at(4)) && !is_ready(new, Some("cloud"), at(5)));

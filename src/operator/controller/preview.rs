@@ -16,9 +16,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, ResourceExt};
 use tokio::sync::Notify;
 
-use super::ChartSource;
 use super::read::{SnapshotInputs, execute_reads, snapshot};
 use super::secrets::collect_secrets;
+use super::{CatalogWithFindings, ChartSource};
 use crate::cluster::{Error, Namespaces, ObjectWatches, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
@@ -33,8 +33,8 @@ use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide, labels_after_deletion,
-    release_names, selection, target,
+    Action, Approval, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide,
+    labels_after_deletion, release_names, selection, target,
 };
 use osdpl_values::{Path, Values};
 
@@ -66,6 +66,8 @@ pub struct Preview {
     pub findings: Vec<Finding>,
     /// The nodes whose labels the operator would change, each with the changes.
     pub nodes: BTreeMap<String, LabelChange>,
+    /// The nodes that would lose labels after approval, each with the changes.
+    pub awaiting_nodes: BTreeMap<String, LabelChange>,
     /// The data plane pods that an upgrade restarts, described for each release.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec, because it has an error.
@@ -91,7 +93,7 @@ pub struct Preview {
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
-    catalog: &Arc<Catalog>,
+    (catalog, catalog_findings): &CatalogWithFindings,
     deployment: &OpenStackDeployment,
     live: Option<&OpenStackDeployment>,
     charts: Option<&ChartSource>,
@@ -111,6 +113,7 @@ pub async fn preview(
         trigger,
         deployment: deployment.clone(),
         catalog: Arc::clone(catalog),
+        catalog_findings: catalog_findings.clone(),
         simulated_secrets: BTreeMap::new(),
         responses: Responses::new(),
         namespaces,
@@ -126,14 +129,19 @@ pub async fn preview(
     // there is only one.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
-    let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
+    let mut has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     let nodes = label_changes(&actions, &snapshot, &plan);
+    let awaiting_nodes = node_changes(&actions, Approval::Missing);
+    // The target hash covers the labels that nodes lose, so the nodes must be known if the cloud has ever had roles.
+    let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
+    has_guesses |= snapshot.nodes.is_none() && (had_roles || !deployment.spec.nodes.roles.is_empty());
     drop(snapshot);
     Ok(Preview {
         ceph: ceph_values(catalog, &selection, &facts),
         scrubber: Scrubber::new(collect_secrets(&facts)),
         restarts,
         nodes,
+        awaiting_nodes,
         exact: !has_guesses,
         spec,
         selection,
@@ -161,6 +169,8 @@ struct Planner<'a> {
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
+    /// The findings about the additions in `catalog`.
+    catalog_findings: Vec<Finding>,
     /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
@@ -217,7 +227,7 @@ impl Planner<'_> {
         let inputs = SnapshotInputs {
             deployment: self.deployment.clone(),
             catalog: Arc::clone(&self.catalog),
-            catalog_findings: Vec::new(),
+            catalog_findings: self.catalog_findings.clone(),
             problems: Vec::new(),
         };
         let mut snapshot = snapshot(inputs, &self.tasks.observe(), &self.inputs, super::now());
@@ -330,10 +340,16 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if let Some(labels) = labels_after_deletion(snapshot, plan) {
         return labels;
     }
-    let labels = actions.iter().filter_map(|planned| match &planned.action {
-        Action::LabelNode { name, change } if !plan.refused => Some((name.clone(), change.clone())),
-        _ => None,
-    });
+    if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
+}
+
+/// Returns the changes of node labels among the actions that need no approval, or that wait for it.
+fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
+    let labels =
+        actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {
+            Action::LabelNode { name, change } => Some((name.clone(), change.clone())),
+            _ => None,
+        });
     labels.collect()
 }
 

@@ -27,8 +27,8 @@ impl Context {
     /// Writes the status of a plan, and records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`). If only details have changed and the last write is less than half a second old, this function writes
-    /// nothing, and returns the time at which a pass must write the status.
+    /// (`false`). If only details have changed and the last write is less than half a second old, or someone has changed
+    /// the resource, this function writes nothing, and returns the time at which a pass must write the status.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -50,15 +50,19 @@ impl Context {
             problems: &plan.problems,
             ceph: plan.ceph.as_ref(),
             roles: &plan.roles,
+            label_removal: plan.label_removal.as_ref(),
             rollouts: &plan.rollouts,
             owned: plan.owned.as_ref(),
-            older_resource: plan.older.clone(),
+            additions: plan.additions.as_ref(),
+            charts: plan.charts.as_ref(),
+            ignored: plan.ignored.clone(),
             deleting: plan.deleting.clone(),
         };
         let now = now();
         let (status, events) = report(deployment.status.as_ref(), &inputs, now);
-        if plan.older.is_some() {
-            return self.cluster.publish_status(deployment, status, events).await.map(|_| None);
+        if plan.ignored.is_some() {
+            let written = self.cluster.publish_status(deployment, status, events).await;
+            return written.map(|_| None).or_else(|error| retry_conflict(error, now));
         }
         let ready = releases.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         if !plan.assumed {
@@ -74,7 +78,11 @@ impl Context {
         }
         let failed = events.iter().filter_map(|event| releases.decisions.get(event.failure()?));
         let failed: Vec<_> = failed.map(|decision| decision.key.clone()).collect();
-        if let Some(resource) = self.cluster.publish_status(deployment, status, events).await? {
+        let written = match self.cluster.publish_status(deployment, status, events).await {
+            Ok(written) => written,
+            Err(error) => return retry_conflict(error, now),
+        };
+        if let Some(resource) = written {
             memory.written = Some(WrittenStatus::new(resource, now));
             for key in failed {
                 memory.failures.entry(key).and_modify(|failure| failure.is_reported = true);
@@ -86,6 +94,12 @@ impl Context {
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
+}
+
+/// If someone has changed the resource since the pass has read it, returns the time of the next pass: at once. The next
+/// pass reads the changed resource.
+fn retry_conflict(error: Error, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    if error.is_conflict() { Ok(Some(now)) } else { Err(error) }
 }
 
 fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: usize) -> CloudState {

@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::memory::Memory;
 use super::{Context, now};
@@ -40,6 +41,7 @@ pub(super) fn snapshot(
     now: Timestamp,
 ) -> Snapshot {
     let SnapshotInputs { deployment, catalog, catalog_findings, problems } = inputs;
+    let signed = |duration: &Duration| SignedDuration::try_from(*duration).unwrap_or(SignedDuration::MAX);
     Snapshot {
         now,
         deployment,
@@ -49,6 +51,7 @@ pub(super) fn snapshot(
         charts: Charts::default(),
         observed: Observed {
             releases: (*observation.releases).clone(),
+            unchanged: observation.unchanged.iter().map(|(key, duration)| (key.clone(), signed(duration))).collect(),
             workloads: observation.workloads().to_vec(),
             jobs: observation.jobs().to_vec(),
             crons: observation.cron_jobs().to_vec(),
@@ -63,9 +66,11 @@ pub(super) fn snapshot(
         classes: observation.storage_classes().map(<[_]>::to_vec),
         rolling: Arc::clone(&observation.rolling),
         hosts: observation.hosts.clone(),
+        instances: observation.instances.clone(),
         problems,
         objects: watched.snapshot(),
         responses: Responses::new(),
+        permitted: None,
         uninstalled: BTreeSet::new(),
         kept: Kept::default(),
         assumed: None,
@@ -106,8 +111,8 @@ impl Context {
         if self.inputs.take_rook_changed() {
             memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
-        let reader = self.cluster.reader();
-        execute_reads(reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
+        let reader = self.cluster.reader().without(&self.inputs.namespaces().terminating);
+        execute_reads(&reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
         let observation = self.tasks.observe();
         memory.unobserved.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
         let inputs = SnapshotInputs {
@@ -138,8 +143,10 @@ impl Context {
         observed.repairs = memory.repairs.clone();
         snapshot.charts = self.charts.snapshot();
         snapshot.responses = memory.responses.clone();
+        snapshot.permitted = self.permitted();
         snapshot.uninstalled.clone_from(&memory.uninstalled);
         snapshot.kept = memory.kept.clone();
+        snapshot.forget_terminating();
         Ok(snapshot)
     }
 }

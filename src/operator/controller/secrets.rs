@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::memory::Memory;
@@ -21,7 +23,44 @@ use osdpl_core::scrub::Scrubber;
 /// The log of a finished Job may still show the secret.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// The maximum time between two reads of the stored secrets by a standby. No watch reports changes of the Secrets that
+/// users provide.
+const STANDBY_REFRESH: Duration = Duration::from_secs(30);
+
+/// How long a standby collects changes of Secrets before it reads them together.
+const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
+
 impl Context {
+    /// Keeps the scrubber up to date while another operator is active, whose passes create secrets.
+    ///
+    /// The tasks of a standby read logs and release records, and must not keep texts with secrets: its first pass may
+    /// write these texts to the status. A secret is stored before helm uses it.
+    pub(super) async fn follow_stored_secrets(&self) {
+        let mut changes = self.cluster.own_secret_changes().boxed();
+        loop {
+            // The result does not matter: the secrets are read in both cases.
+            let _ = tokio::time::timeout(STANDBY_REFRESH, changes.next()).await;
+            // Combine changes that follow each other.
+            tokio::time::sleep(STANDBY_DEBOUNCE).await;
+            while changes.next().now_or_never().is_some() {}
+            self.learn_stored_secrets().await;
+        }
+    }
+
+    /// Gives the scrubber the secrets that the cluster holds.
+    pub(super) async fn learn_stored_secrets(&self) {
+        match self.cluster.stored_secrets().await {
+            Ok(secrets) => {
+                let mut memory = self.memory.lock().await;
+                for secret in secrets {
+                    memory.secrets.entry(secret).or_insert_with(|| Some(now()));
+                }
+                self.update_scrubber(&mut memory);
+            }
+            Err(error) => tracing::warn!(%error, "can't read the secrets to remove from logs"),
+        }
+    }
+
     /// Gives the scrubber the secrets of a plan, see [`collect_secrets`].
     ///
     /// This function ignores plans for a refused spec or a deletion, because their facts are incomplete.

@@ -1,25 +1,25 @@
 //! Provides the catalogue and the cluster's data to the webhook, which validates a spec before it is stored.
 
-use std::sync::Arc;
-
 use futures::FutureExt as _;
+use kube::ResourceExt as _;
 
-use super::Context;
-use osdpl_core::api::OpenStackDeploymentSpec;
+use super::{CatalogWithFindings, Context};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::finding::Finding;
 use osdpl_core::nodes;
 use osdpl_core::observed::ClusterInfo;
+use osdpl_core::openstack::{describe_instance, is_compute};
+use osdpl_decide::{advise, may_delete_instances};
 use osdpl_lint::rule;
+use osdpl_maintenance::OpenStackClient;
 
 impl Context {
-    /// Returns the catalogue with the additions of a namespace, and the findings about these additions.
+    /// Returns the catalogue with the additions that a spec in this namespace names, and the findings about these
+    /// additions.
     ///
-    /// The function waits until the operator has listed additions. It does not change the catalogue that passes use.
-    pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
-        self.inputs.wait_for_additions().await;
-        let additions = self.inputs.additions(namespace).unwrap_or_default();
-        self.catalog.extended_with(additions, self.inputs.additions_forbidden().as_deref()).await
+    /// The function reads the additions from the API server. It does not change the catalogue that passes use.
+    pub async fn catalog_for(&self, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogWithFindings {
+        self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
     }
 
     /// Returns the properties of the cluster that the webhook's checks of a spec use.
@@ -43,5 +43,41 @@ impl Context {
             }
         }
         osdpl_decide::cluster_info(spec, catalog, observed.nodes(), observed.storage_classes(), &changes, services)
+    }
+
+    /// Returns why the deletion of a resource is refused; `None` if it may be deleted.
+    ///
+    /// The deletion is refused while Nova reports instances or can't be asked. A cloud without a deployed Nova, and a
+    /// resource in a namespace that is being deleted, may always be deleted. A standby refuses no deletion.
+    pub async fn deletion_obstacle(
+        &self,
+        deployment: &OpenStackDeployment,
+        client: &OpenStackClient,
+    ) -> Option<String> {
+        let namespace = deployment.namespace().unwrap_or_default();
+        let catalog = self.catalog.catalog();
+        let is_nova = |name: &String| {
+            let endpoint = catalog.release(name).and_then(|(_, release)| release.endpoint.as_ref());
+            endpoint.is_some_and(is_compute)
+        };
+        let children = deployment.status.iter().flat_map(|status| &status.children);
+        let has_nova = children.into_iter().any(|(name, child)| is_nova(name) && child.revision.is_some());
+        let is_terminating = self.inputs.namespaces().terminating.contains(&namespace);
+        // A standby does not know how to ask Nova. Then the deletion waits in the pass of the active operator.
+        let is_standby = !self.leadership.is_active();
+        if !has_nova || is_terminating || is_standby || may_delete_instances(deployment) {
+            return None;
+        }
+        let setting = self.setting.borrow().clone();
+        let found = match setting.as_ref().map(|setting| setting.nova()) {
+            None => Err("the operator has not read the cloud yet; try again".to_owned()),
+            Some(Err(why)) => Err(why.to_owned()),
+            Some(Ok(access)) => client.find_instance(access).await.map_err(|error| error.to_string()),
+        };
+        let problem = match found {
+            Ok(found) => describe_instance(&found?),
+            Err(why) => format!("Nova can't be asked for instances: {why}"),
+        };
+        Some(advise(&problem, deployment))
     }
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::Version;
 use osdpl_core::release::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey,
-    SPLIT_LABEL, Verb,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL,
+    RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
 };
 
 /// How many revisions of a release helm keeps.
@@ -23,7 +23,7 @@ pub(crate) const HISTORY_MAX: u32 = 3;
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// Install or upgrade the release, with `helm upgrade --install`.
-    Upgrade(Upgrade),
+    Upgrade(Box<Upgrade>),
     /// Uninstall the release, with `helm uninstall`.
     Uninstall(Uninstall),
 }
@@ -75,6 +75,8 @@ pub struct Upgrade {
     /// The digest of the split of the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if no `DaemonSet` is split.
     /// The chart splits a `DaemonSet` if some nodes have values of their own.
     pub split: Option<String>,
+    /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
+    pub chart_identity: Option<ChartIdentity>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
@@ -91,8 +93,8 @@ pub struct ChartReference {
 /// Prints the upgrade without its values, because they contain secrets.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, catalog_name } =
-            self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, .. } = self;
+        let Self { chart_identity, catalog_name, .. } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -103,6 +105,7 @@ impl fmt::Debug for Upgrade {
             .field("images", images)
             .field("instances", instances)
             .field("split", split)
+            .field("chart_identity", chart_identity)
             .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
     }
@@ -177,11 +180,12 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, instances, split, catalog_name, .. } = self;
+        let Self { inputs, catalog, images, instances, split, chart_identity, catalog_name, .. } = self;
         let instances = instances.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
         let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
+        let chart = chart_identity.as_ref().map(|chart| format!("{CHART_LABEL}={chart},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{chart}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

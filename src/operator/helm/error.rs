@@ -82,8 +82,14 @@ pub enum Error {
         /// The operator's process id.
         parent: u32,
     },
-    /// osdpl cannot read a file about a process in `/proc`.
-    #[error("cannot read {path:?}: {why}; the operator derives its identity from this file, so /proc must be mounted")]
+    /// The guard process, which kills helm if the operator hangs, has ended.
+    #[error("the guard process that kills helm if the operator hangs has ended: {why}; the operator can't run helm")]
+    Guard {
+        /// The error of the operating system.
+        why: io::Error,
+    },
+    /// osdpl cannot read a file in `/proc`.
+    #[error("cannot read {path:?}: {why}; the operator needs this file, so /proc must be mounted")]
     Proc {
         /// The path of the file that osdpl cannot read, below `/proc`.
         path: PathBuf,

@@ -52,6 +52,8 @@ pub enum Failure {
     Invalid(Option<Subject>),
     /// The operator lacks a permission. Contains the permission, such as `get resource "configmaps" in API group ""`.
     Forbidden(String),
+    /// The release record, or another object of the release, is larger than the API server stores.
+    TooLarge,
     /// The namespace of the release does not exist.
     NamespaceMissing,
     /// The namespace of the release is being deleted, so the API server creates no objects in it.
@@ -82,11 +84,12 @@ type Rule = (&'static [&'static str], fn(&str) -> Failure);
 /// of its phrases.
 ///
 /// The order matters: helm's message may quote an object that contains the phrase of a later rule.
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
     (&["release: not found"], |_| Failure::ReleaseNotFound),
     (&["ubernetes cluster unreachable"], |_| Failure::Unreachable),
+    (TOO_LARGE, |_| Failure::TooLarge),
     (LOST, |_| Failure::Unreachable),
     (&["cannot be imported into the current release"], |text| Failure::NotOurs(subject(text))),
     (&["because it is being terminated"], |_| Failure::NamespaceTerminating),
@@ -110,6 +113,15 @@ const RULES: [Rule; 18] = [
 /// The API server's phrases for a changed immutable field: of a Job or selector, of a StatefulSet, and of a volume
 /// claim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
+
+/// The phrases for an object that is too large: of the API server for a Secret, of etcd, of the API server's client of
+/// etcd, and of the API server for a request.
+const TOO_LARGE: &[&str] = &[
+    "\" is invalid: data: Too long: ",
+    "etcdserver: request is too large",
+    "trying to send message larger than max",
+    "Request entity too large: ",
+];
 
 /// The phrases for a lost connection to the API server.
 const LOST: &[&str] = &[

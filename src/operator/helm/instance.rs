@@ -1,8 +1,7 @@
-//! Identifies this operator process, and checks whether the operator process that left a pending record is alive.
+//! Identifies this operator process, and finds the processes of other operators on this machine.
 //!
-//! osdpl unlocks a pending record only if no helm process may still work on the release. The identity is the identity
-//! of a process and not of a pod. If a container restarts in its pod, the previous process in the same pod may have
-//! left pending records.
+//! The identity is the identity of a process and not of a pod. If a container restarts in its pod, the previous process
+//! in the same pod may hold the Lease and may have left pending records.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,9 +9,10 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Error;
+use osdpl_core::observed::Liveness;
 use osdpl_core::release::Attempt;
 
-mod process;
+pub(super) mod process;
 
 /// The environment variable that marks helm processes with the identity of their operator.
 pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
@@ -27,26 +27,19 @@ const TOKEN_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// Whether the operator process that made an attempt is alive, as far as this process can determine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InstanceState {
-    /// This operator process made the attempt. The Runner's table shows whether its helm process is running.
-    Own,
-    /// The operator process and all its helm processes have ended, so that osdpl may unlock its records.
-    Dead,
-    /// The operator process or one of its helm processes is alive, so that osdpl must not change its records.
-    Alive,
-    /// The operator process ran in the pod with this [`pod_token`]. The process is dead if the pod has finished or does
-    /// not exist any more.
-    Pod(String),
-    /// The attempt does not name an operator process, or names one on another machine, so that osdpl can't determine
-    /// whether the process is alive.
-    Unknown,
+/// What this machine shows about another operator process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessState {
+    /// The process ran on this machine, or in this pod. It has ended, and so have its helm processes.
+    Ended,
+    /// The process or one of its helm processes runs on this machine.
+    Running,
+    /// The process ran elsewhere, or its identity is unknown. This machine shows nothing about the process.
+    Elsewhere,
 }
 
-/// Shortens a pod's uid to the form that [`Instance`] and [`InstanceState::Pod`] contain, so that callers can compare
-/// uids.
-pub(crate) fn pod_token(uid: &str) -> String {
+/// Shortens a pod's uid to the form that [`Instance`] contains.
+fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if fits { short } else { digest(uid, TOKEN_MAX) }
@@ -67,13 +60,7 @@ impl Instance {
             path: PathBuf::from(format!("/proc/{pid}/stat")),
             why: std::io::ErrorKind::NotFound.into(),
         })?;
-        Ok(Self(match pod_uid {
-            Some(uid) => {
-                let nonce = digest(&format!("{host} {pid} {started}"), 6);
-                format!("p{}.{nonce}", pod_token(uid))
-            }
-            None => format!("h{}.{pid}.{started}", digest(&host, 10)),
-        }))
+        Ok(Self(identity(&host, pid, started, pod_uid.map(pod_token).as_deref())))
     }
 
     /// Returns the identity as text. Attempts contain the same text.
@@ -86,26 +73,47 @@ impl Instance {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns whether the operator process with the identity `other`, from [`Attempt::instance`], is alive.
-    pub fn liveness(&self, other: &str) -> InstanceState {
-        self.liveness_in(other, Path::new("/proc"))
+    /// Returns what this machine shows about the operator process with the identity `other`, and about its helm
+    /// processes.
+    pub fn state_of(&self, other: &str) -> ProcessState {
+        self.state_in(other, Path::new("/proc"))
     }
 
-    fn liveness_in(&self, other: &str, proc: &Path) -> InstanceState {
+    /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of the
+    /// process, as [`Attempt::instance`] returns it. This process must hold the Lease.
+    ///
+    /// Only the holder of the Lease starts helm, and the helm processes of earlier holders have ended (see
+    /// [`lease`](crate::lease)). The check for helm processes on this machine covers operators that use another Lease.
+    pub fn liveness(&self, other: &str) -> Liveness {
         if other == self.0 {
-            return InstanceState::Own;
+            Liveness::Us
+        } else if process::helm_processes(Path::new("/proc"), other).is_empty() {
+            Liveness::Dead
+        } else {
+            Liveness::Alive
         }
+    }
+
+    fn state_in(&self, other: &str, proc: &Path) -> ProcessState {
         // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM, and then still
         // writes its record.
-        if process::has_child_of(proc, other) {
-            return InstanceState::Alive;
+        if !process::helm_processes(proc, other).is_empty() {
+            return ProcessState::Running;
         }
-        match (split(&self.0), split(other)) {
-            (Some(('p', own, _)), Some(('p', token, _))) if own == token => InstanceState::Dead,
-            (_, Some(('p', token, _))) => InstanceState::Pod(token.to_owned()),
-            (_, Some(('h', host, rest))) => local_liveness(host, rest, proc),
-            (_, _) => InstanceState::Unknown,
-        }
+        let (Some((kind, owner, _)), Ok(host)) = (split(other), process::host(proc)) else {
+            return ProcessState::Elsewhere;
+        };
+        let pod = match (kind, split(&self.0)) {
+            // In a pod, all processes of an earlier container have ended.
+            ('p', Some(('p', own, _))) if own == owner => Some(owner),
+            ('h', _) if digest(&host, 10) == owner => None,
+            _ => return ProcessState::Elsewhere,
+        };
+        let is_other = |pid: u32| {
+            let started = process::started(proc, pid).ok().flatten();
+            started.is_some_and(|started| identity(&host, pid, started, pod) == other)
+        };
+        if process::all(proc).any(is_other) { ProcessState::Running } else { ProcessState::Ended }
     }
 }
 
@@ -122,19 +130,11 @@ fn split(instance: &str) -> Option<(char, &str, &str)> {
     Some((kind, owner, rest))
 }
 
-fn local_liveness(host: &str, rest: &str, proc: &Path) -> InstanceState {
-    let Some((Ok(pid), started)) = rest.split_once('.').map(|(pid, started)| (pid.parse(), started)) else {
-        return InstanceState::Unknown;
-    };
-    match process::host(proc) {
-        Ok(ours) if digest(&ours, 10) == host => {}
-        Ok(_) | Err(_) => return InstanceState::Unknown,
-    }
-    match process::started(proc, pid) {
-        Ok(Some(current)) if current.to_string() == started => InstanceState::Alive,
-        // The process has ended: either no process has this id, or the id belongs to a newer process.
-        Ok(_) => InstanceState::Dead,
-        Err(_) => InstanceState::Unknown,
+/// Returns the identity of a process; `pod` is the token of its pod.
+fn identity(host: &str, pid: u32, started: u64, pod: Option<&str>) -> String {
+    match pod {
+        Some(token) => format!("p{token}.{}", digest(&format!("{host} {pid} {started}"), 6)),
+        None => format!("h{}.{pid}.{started}", digest(host, 10)),
     }
 }
 

@@ -25,7 +25,7 @@ use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
 };
 use super::problems::Problems;
-use super::watch::{Update, follow};
+use super::watch::{Update, apis, follow};
 use super::{Options, Spawner, publish};
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
@@ -194,7 +194,7 @@ impl Watches<'_> {
         if self.options.unreadable_kinds.contains(K::PLURAL) {
             return;
         }
-        for api in self.options.scope.apis::<K>(self.client) {
+        for api in apis::<K>(&self.options.scope, self.client) {
             let index = add(&mut self.shared.store());
             let (shared, selector, problems) = (self.shared.clone(), selector.clone(), self.problems.clone());
             let take = take.clone();

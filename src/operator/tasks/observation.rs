@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::health::Health;
 use osdpl_core::cause::AffectedObject;
@@ -9,13 +10,15 @@ use osdpl_core::observed::{
     Cause, Claim, Class, DaemonSetGroup, EndpointProbe, Node, ObservedCronJob, ObservedDrift, ObservedJob,
     ObservedRelease, ReleaseKey, RolloutPods, Workload,
 };
-use osdpl_core::openstack::HostObservation;
+use osdpl_core::openstack::{HostObservation, InstanceObservation};
 
 /// The results of all tasks at one point in time. Copies are cheap, because they share the results.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
+    /// How long each pending record has not changed, by the monotonic clock of this process.
+    pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
@@ -23,6 +26,8 @@ pub struct Observation {
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its hosts; `None` before the first query.
     pub hosts: Option<Arc<HostObservation>>,
+    /// Nova's response about instances; `None` before the first query.
+    pub instances: Option<Arc<InstanceObservation>>,
     /// The pods of the components that are being rolled out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     pub(super) health: Arc<Health>,

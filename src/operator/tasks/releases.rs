@@ -1,16 +1,18 @@
 //! Observes helm's release records.
 //!
 //! The task watches the metadata of the records of all releases. It fetches the bodies of records only for releases
-//! that this operator manages or has managed. During an operation, helm changes the record at each hook, and the task
+//! that have osdpl's labels and are in a namespace of the cloud, because anyone who may write Secrets in another
+//! namespace can set the labels. During an operation, helm changes the record at each hook, and the task
 //! fetches the body after each change.
 
 mod bodies;
 mod body;
+mod namespaces;
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -19,11 +21,12 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
+pub(crate) use namespaces::named_namespaces;
 use records::{Newest, Records, is_locked};
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::watch::{Update, follow};
+use super::watch::{Update, apis, follow};
 use super::{LivenessCheck, Options, Spawner, publish};
 use osdpl_core::observed::{Attempt, Liveness, ObservedRelease, RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
@@ -56,7 +59,42 @@ impl Shared {
     }
 }
 
-/// Starts the watches on records and the releases task; returns a receiver of the releases' state.
+/// The pending records, each with its resourceVersion and the time when this process saw the last change.
+#[derive(Clone, Default)]
+pub(super) struct PendingRecords(Arc<Mutex<PendingByRelease>>);
+
+type PendingByRelease = BTreeMap<ReleaseKey, (Option<String>, Instant)>;
+
+impl PendingRecords {
+    fn update(&self, newest: &BTreeMap<ReleaseKey, Newest>, now: Instant) {
+        let mut known = self.records();
+        let pending = newest.iter().filter_map(|(key, newest)| {
+            let meta = newest.meta.as_ref().filter(|meta| meta.status.is_pending())?;
+            let before = known.get(key).filter(|(version, _)| *version == meta.resource_version);
+            Some((key.clone(), (meta.resource_version.clone(), before.map_or(now, |(_, since)| *since))))
+        });
+        let pending = pending.collect();
+        *known = pending;
+    }
+
+    /// Returns how long each pending record has not changed.
+    pub(super) fn unchanged(&self) -> BTreeMap<ReleaseKey, Duration> {
+        let now = now();
+        self.records().iter().map(|(key, (_, since))| (key.clone(), now.saturating_duration_since(*since))).collect()
+    }
+
+    fn records(&self) -> MutexGuard<'_, PendingByRelease> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures how long records do not change")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Starts the watches on records and the releases task; returns a receiver of the releases' state, and the pending
+/// records.
 ///
 /// The state is `None` until the task has listed all records and read their bodies.
 pub(super) fn spawn(
@@ -64,11 +102,12 @@ pub(super) fn spawn(
     client: &Client,
     options: &Options,
     problems: &Problems,
+    namespaces: watch::Receiver<Option<BTreeSet<String>>>,
     trigger: Arc<Notify>,
-) -> watch::Receiver<Option<Arc<Releases>>> {
-    let shared = Shared::default();
+) -> (watch::Receiver<Option<Arc<Releases>>>, PendingRecords) {
+    let (shared, pending) = (Shared::default(), PendingRecords::default());
     let selector = watcher::Config::default().labels("owner=helm").fields(&format!("type={SECRET_TYPE}"));
-    for api in options.scope.apis::<RecordHead>(client) {
+    for api in apis::<RecordHead>(&options.scope, client) {
         let index = shared.records().add();
         let (shared, selector, own_problems) = (shared.clone(), selector.clone(), problems.clone());
         spawner.spawn("releases", problems, move || {
@@ -83,18 +122,25 @@ pub(super) fn spawn(
         });
     }
     let (sender, receiver) = watch::channel(None);
-    let task = ReleaseTask { shared, owner: Arc::clone(&options.liveness), sender, trigger };
+    let owner = Arc::clone(&options.liveness);
+    let task = ReleaseTask { shared, pending: pending.clone(), owner, namespaces, sender, trigger };
     let (client, scrubber, own_problems) = (client.clone(), options.scrubber.clone(), problems.clone());
+    let scope = options.scope.clone();
     spawner.spawn("release records", problems, move || {
-        task.clone().run(Bodies::new(client.clone(), scrubber.clone(), own_problems.clone()))
+        let (client, scope, problems) = (client.clone(), scope.clone(), own_problems.clone());
+        let (task, bodies) = (task.clone(), Bodies::new(client.clone(), scrubber.clone(), problems.clone()));
+        async move { task.run(bodies, namespaces::initial(&client, scope, &problems).await).await }
     });
-    receiver
+    (receiver, pending)
 }
 
 #[derive(Clone)]
 struct ReleaseTask {
     shared: Shared,
+    pending: PendingRecords,
     owner: LivenessCheck,
+    /// The namespaces of the cloud; `None` before the first plan.
+    namespaces: watch::Receiver<Option<BTreeSet<String>>>,
     sender: watch::Sender<Option<Arc<Releases>>>,
     trigger: Arc<Notify>,
 }
@@ -102,13 +148,18 @@ struct ReleaseTask {
 impl ReleaseTask {
     /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
     /// one.
-    async fn run(self, mut bodies: Bodies) {
+    ///
+    /// Before the first plan, the namespaces of the cloud are the `initial` ones.
+    async fn run(mut self, mut bodies: Bodies, initial: BTreeSet<String>) {
         let mut fetching = FuturesUnordered::new();
         loop {
             let newest = self.shared.records().newest();
             let mut recheck = false;
             if let Some(newest) = newest {
-                fetching.extend(bodies.begin_fetches(&newest, FETCHES.saturating_sub(fetching.len())));
+                self.pending.update(&newest, now());
+                let namespaces = self.namespaces.borrow_and_update().clone();
+                let namespaces = namespaces.as_ref().unwrap_or(&initial);
+                fetching.extend(bodies.begin_fetches(&newest, namespaces, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // Publish the first result only after all bodies were read, so that a restarted operator reports the
@@ -120,6 +171,7 @@ impl ReleaseTask {
             tokio::select! {
                 () = self.shared.changed.notified() => tokio::time::sleep(DEBOUNCE).await,
                 Some(fetched) = fetching.next() => bodies.store_fetched(fetched),
+                Ok(()) = self.namespaces.changed() => {}
                 () = tokio::time::sleep(RECHECK_INTERVAL), if recheck => {}
             }
         }
@@ -154,7 +206,9 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
             release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
                 Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
-                Some((_, Err(why))) => release.undecodable = Some(why.clone()),
+                Some((meta, Err(why))) => {
+                    release.undecodable = Some(format!("Secret {}/{}: {why}", key.namespace, meta.secret_name()));
+                }
                 None => {}
             }
             release.undecodable = newest.malformed.clone().or(release.undecodable);
@@ -172,7 +226,7 @@ fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
 fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {
     let attempt = match &meta.origin {
         RevisionOrigin::Ours(attempt) | RevisionOrigin::Inherited(attempt) => Some(Attempt {
-            instance: attempt.instance().to_owned(),
+            label: attempt.to_string(),
             revision: attempt.revision().into(),
             owner: owner_of(attempt.instance()),
         }),
@@ -182,13 +236,43 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         status: meta.status,
         revision: meta.revision.into(),
         created_at: meta.created,
+        uid: meta.uid.clone(),
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
         instances: meta.instances.clone(),
         split: meta.split.clone(),
+        chart: meta.chart.clone(),
         release: meta.catalog_name.clone(),
         attempt,
         ..ObservedRelease::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_the_time_since_the_last_change_of_a_pending_record() {
+        let key = ReleaseKey::new("openstack", "store");
+        let record = |status: &str, version: &str| {
+            let labels = [("owner", "helm"), ("name", "store"), ("status", status), ("version", "1")];
+            let metadata = serde_json::json!({
+                "name": "sh.helm.release.v1.store.v1", "namespace": "openstack", "resourceVersion": version,
+                "labels": BTreeMap::from(labels), "creationTimestamp": "2020-01-01T00:00:00Z",
+            });
+            let meta = RecordMeta::read(&serde_json::from_value(metadata).unwrap()).unwrap();
+            BTreeMap::from([(key.clone(), Newest { meta: Some(meta), ..Newest::default() })])
+        };
+        let (pending, start) = (PendingRecords::default(), Instant::now());
+        let since = |status, version, seconds| {
+            pending.update(&record(status, version), start + Duration::from_secs(seconds));
+            pending.records().get(&key).map(|(_, since)| since.duration_since(start).as_secs())
+        };
+        assert_eq!(since("pending-upgrade", "7", 1), Some(1), "the time of the creation does not count");
+        assert_eq!(since("pending-upgrade", "7", 5), Some(1));
+        assert_eq!(since("pending-upgrade", "8", 9), Some(9));
+        assert_eq!(since("deployed", "9", 10), None);
     }
 }

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Error, Resource};
+use osdpl_client::Scope;
 use serde::de::DeserializeOwned;
 
 use super::partial::{Kind, Partial};
@@ -26,24 +27,9 @@ const WATCHING: &str = "watching";
 /// streaming list.
 const UNPROCESSABLE: u16 = 422;
 
-/// The namespaces in which the tasks watch objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// All namespaces, with one watch for each kind.
-    All,
-    /// Only these namespaces, with one watch for each kind in each namespace.
-    Namespaces(Vec<String>),
-}
-
-impl Scope {
-    /// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace.
-    pub(super) fn apis<K: Kind>(&self, client: &Client) -> Vec<Api<Partial<K>>> {
-        match self {
-            _ if K::CLUSTER_WIDE => vec![Api::all(client.clone())],
-            Self::All => vec![Api::all(client.clone())],
-            Self::Namespaces(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
-        }
-    }
+/// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace.
+pub(super) fn apis<K: Kind>(scope: &Scope, client: &Client) -> Vec<Api<Partial<K>>> {
+    if K::CLUSTER_WIDE { vec![Api::all(client.clone())] } else { scope.apis(client) }
 }
 
 /// The message of a watch to its consumer: an event, or a failure.

@@ -1,4 +1,4 @@
-//! Defines the functions of expressions that CEL itself does not have.
+//! Defines the functions of expressions: those of CEL, and these:
 //!
 //! | call | result |
 //! |---|---|
@@ -17,18 +17,17 @@
 //! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
 //!
-//! CEL lists the entries of a map in no fixed order. If an expression creates a list from a map, the order of the list
-//! may change, which restarts pods. Therefore take lists from the spec, and create maps from the lists with `keyed`.
+//! Each function counts the work of its call ([`super::budget`]) before it works.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use cel::extractors::This;
-use cel::objects::Key;
-use cel::{Context, ExecutionError, FunctionContext, Value};
+use serde_json::{Map, Value};
 
-use super::json::{from_json, to_json};
-use super::{network, numbers};
+use super::eval::{Evaluation, size};
+use super::failure::Failure;
+use super::operators::{self, Numeric};
+use super::{network, numbers, pattern};
 
 /// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
@@ -36,117 +35,234 @@ pub(super) const SECRET: &str = "secret";
 /// The texts from Secrets, by the name of the Secret and the key in the Secret.
 pub type Secrets = BTreeMap<(String, String), String>;
 
-/// Adds the functions to a context of the CEL interpreter.
-pub(super) fn add(context: &mut Context<'_>) {
-    context.add_function("join", join);
-    context.add_function("split", split);
-    context.add_function("toMap", to_map);
-    context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
-    context.add_function("replace", replace);
-    context.add_function("isAddress", |This(text): This<Arc<String>>| network::is_address(&text));
-    context.add_function("isOutside", |This(text): This<Arc<String>>, of: Arc<String>| network::is_outside(&text, &of));
-    context
-        .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
-    context.add_function("isJson", |This(text): This<Arc<String>>| is_json(&text));
-    context.add_function("isNumbers", |This(text): This<Arc<String>>| numbers::is_number_list(&text));
-    context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| {
-        numbers::have_common_number(&one, &other)
-    });
-    context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
-    context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
-    context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
-}
+type Result<T> = std::result::Result<T, Failure>;
 
-/// Returns the name of the variable that contains a text from a Secret.
-///
-/// No expression can use such a name, because it is not a valid name in CEL.
-pub(super) fn secret_variable(name: &str, key: &str) -> String {
-    format!("@{SECRET} {name}/{key}")
-}
-
-fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
-    let failed = || {
-        ExecutionError::function_error(
-            "keyed",
-            "an item is not a map with that field, or two items have the same value",
-        )
-    };
-    let mut found: HashMap<String, Value> = HashMap::new();
-    for item in items {
-        let Value::Map(map) = item else { return Err(failed()) };
-        let mut rest = HashMap::clone(&map.map);
-        let Some(Value::String(name)) = rest.remove(&Key::from(field)) else { return Err(failed()) };
-        if found.insert(name.to_string(), Value::Map(rest.into())).is_some() {
-            return Err(failed());
+/// Calls a function. A call `text.size()` has the arguments `[text]`, as `size(text)` has.
+pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Value>]) -> Result<Value> {
+    use Value::{Array, Number, Object, String};
+    evaluation.budget.step(arguments.len())?;
+    let arguments: Vec<&Value> = arguments.iter().map(AsRef::as_ref).collect();
+    if let [String(text), rest @ ..] = arguments.as_slice() {
+        evaluation.budget.read(text.len())?;
+        let rest = rest.iter().map(|argument| argument.as_str()).collect::<Option<Vec<_>>>();
+        if let Some(result) = rest.map(|rest| of_texts(evaluation, name, text, &rest)).transpose()?.flatten() {
+            return Ok(result);
         }
     }
-    Ok(Value::Map(found.into()))
+    Ok(match (name, arguments.as_slice()) {
+        ("size", [Array(items)]) => items.len().into(),
+        ("size", [Object(map)]) => map.len().into(),
+        ("contains", [Array(items), value]) => evaluation.contains(items, value)?.into(),
+        ("contains", [Object(map), String(key)]) => map.contains_key(key).into(),
+        ("max", arguments) => extreme(evaluation, arguments, std::cmp::Ordering::is_gt)?,
+        ("min", arguments) => extreme(evaluation, arguments, std::cmp::Ordering::is_lt)?,
+        ("string", [Number(number)]) => match Numeric::of(number) {
+            Numeric::Double(number) => number.to_string().into(),
+            _ => number.to_string().into(),
+        },
+        ("int" | "uint" | "double", [Number(number)]) => convert(name, number)?,
+        ("join", [Array(items), String(separator)]) => join(evaluation, items, separator)?,
+        ("toMap", [Array(pairs)]) => to_map(evaluation, pairs)?,
+        ("keyed", [Array(items), String(field)]) => keyed(evaluation, items, field)?,
+        ("merge", [Array(maps)]) => merge(evaluation, maps)?,
+        (SECRET, [reference]) => secret(evaluation, reference)?,
+        (name, _) if NAMES.contains(&name) => return Err(Failure::Types),
+        (name, _) => return Err(Failure::Undeclared(name.to_owned())),
+    })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
-fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
-    let texts = list.iter().map(|item| match item {
-        Value::String(text) => Ok(text.to_string()),
-        Value::Int(number) => Ok(number.to_string()),
-        _ => Err(ExecutionError::function_error("join", "an item is neither a string nor an integer")),
-    });
-    Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
+/// The names of all functions.
+const NAMES: [&str; 24] = [
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "max",
+    "min",
+    "string",
+    "int",
+    "uint",
+    "double",
+    "join",
+    "split",
+    "toMap",
+    "keyed",
+    "merge",
+    "replace",
+    "isAddress",
+    "isOutside",
+    "isAfter",
+    "isJson",
+    "isNumbers",
+    "meets",
+    "sshKey",
+];
+
+/// Calls a function that takes only texts; `None` if there is no such function.
+fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) -> Result<Option<Value>> {
+    for text in rest {
+        evaluation.budget.read(text.len())?;
+    }
+    Ok(Some(match (name, rest) {
+        ("size", []) => text.len().into(),
+        ("string", []) => copy(evaluation, text)?,
+        ("int", []) => text.parse::<i64>().map_err(|_| Failure::Function("int"))?.into(),
+        ("uint", []) => text.parse::<u64>().map_err(|_| Failure::Function("uint"))?.into(),
+        ("double", []) => text.parse::<f64>().map_err(|_| Failure::Function("double"))?.into(),
+        ("contains", [part]) => text.contains(part).into(),
+        ("startsWith", [part]) => text.starts_with(part).into(),
+        ("endsWith", [part]) => text.ends_with(part).into(),
+        ("matches", [pattern]) => {
+            evaluation.budget.step(pattern::steps(text, pattern))?;
+            pattern::compile(pattern).map_err(|_| Failure::Function("matches"))?.is_match(text).into()
+        }
+        ("split", [separator]) => split(evaluation, text, separator)?,
+        ("replace", [from, to]) => replace(evaluation, text, from, to)?,
+        ("isAddress", []) => network::is_address(text).into(),
+        ("isOutside", [of]) => network::is_outside(text, of).into(),
+        ("isAfter", [other]) => network::is_after(text, other).into(),
+        ("isJson", []) => serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok().into(),
+        ("isNumbers", []) => {
+            evaluation.budget.step(numbers::steps(text))?;
+            numbers::is_number_list(text).into()
+        }
+        ("meets", [other]) => {
+            evaluation.budget.step(numbers::steps(text) + numbers::steps(other))?;
+            numbers::have_common_number(text, other).into()
+        }
+        ("sshKey", []) => ssh_key(evaluation, text)?,
+        _ => return Ok(None),
+    }))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
-#[expect(clippy::unnecessary_wraps, reason = "CEL's interpreter takes a `Value` only in a `Result`")]
-fn split(This(text): This<Arc<String>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
-    let parts = text.split(separator.as_str()).map(str::trim).filter(|part| !part.is_empty());
-    Ok(Value::List(Arc::new(parts.map(|part| Value::String(part.to_owned().into())).collect())))
+fn copy(evaluation: &mut Evaluation, text: &str) -> Result<Value> {
+    evaluation.budget.create(text.len())?;
+    Ok(text.into())
 }
 
-fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("toMap", "an item is not a pair of a string and a value");
-    let pairs = list.iter().map(|item| {
-        let Value::List(pair) = item else { return Err(failed()) };
-        let [Value::String(key), value] = pair.as_slice() else { return Err(failed()) };
-        Ok((key.to_string(), value.clone()))
-    });
-    Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
+fn extreme(
+    evaluation: &mut Evaluation,
+    arguments: &[&Value],
+    is_better: fn(std::cmp::Ordering) -> bool,
+) -> Result<Value> {
+    let items: Vec<&Value> = match arguments {
+        [Value::Array(items)] => items.iter().collect(),
+        arguments => arguments.to_vec(),
+    };
+    evaluation.budget.step(items.len())?;
+    let Some((first, rest)) = items.split_first() else { return Ok(Value::Null) };
+    let mut best = *first;
+    for item in rest {
+        if !is_better(operators::compare(best, item)?) {
+            best = item;
+        }
+    }
+    evaluation.own(Cow::Borrowed(best))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "CEL's interpreter passes the arguments by value")]
-fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) -> String {
-    text.replace(from.as_str(), &to)
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the ranges are checked")]
+#[expect(clippy::cast_precision_loss, reason = "CEL converts numbers like this")]
+fn convert(name: &str, number: &serde_json::Number) -> Result<Value> {
+    let number = Numeric::of(number);
+    let value = match (name, number) {
+        ("double", number) => Some(number.double().into()),
+        ("int", Numeric::Int(number)) => Some(number.into()),
+        ("int", Numeric::Double(number)) if number.abs() < i64::MAX as f64 => Some((number as i64).into()),
+        ("uint", Numeric::Int(number)) => u64::try_from(number).ok().map(Value::from),
+        ("uint", Numeric::Uint(number)) => Some(number.into()),
+        ("uint", Numeric::Double(number)) if number >= 0.0 && number < u64::MAX as f64 => Some((number as u64).into()),
+        _ => None,
+    };
+    value.ok_or(Failure::Arithmetic)
 }
 
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+fn keyed(evaluation: &mut Evaluation, items: &[Value], field: &str) -> Result<Value> {
+    let mut found = Map::new();
+    for item in items {
+        evaluation.budget.create(size(item))?;
+        let Value::Object(mut rest) = item.clone() else { return Err(Failure::Function("keyed")) };
+        let Some(Value::String(name)) = rest.remove(field) else { return Err(Failure::Function("keyed")) };
+        if found.insert(name, rest.into()).is_some() {
+            return Err(Failure::Function("keyed"));
+        }
+    }
+    Ok(found.into())
 }
 
-fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("sshKey", "no key can be derived from it");
-    let (private, public) = super::ssh::key_pair(secret).ok_or_else(failed)?;
-    let pair = [("private", private), ("public", public)];
-    let pair = pair.map(|(half, text)| (half.to_owned(), Value::String(text.into())));
-    Ok(Value::Map(HashMap::from(pair).into()))
+fn join(evaluation: &mut Evaluation, items: &[Value], separator: &str) -> Result<Value> {
+    let mut joined = String::new();
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            evaluation.budget.create(separator.len())?;
+            joined.push_str(separator);
+        }
+        match item {
+            Value::String(text) => {
+                evaluation.budget.create(text.len())?;
+                joined.push_str(text);
+            }
+            Value::Number(number) if !number.is_f64() => joined.push_str(&number.to_string()),
+            _ => return Err(Failure::Function("join")),
+        }
+        evaluation.budget.step(1)?;
+    }
+    Ok(joined.into())
 }
 
-fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("merge", "an item is not a map");
-    let mut merged = serde_json::Map::new();
+fn split(evaluation: &mut Evaluation, text: &str, separator: &str) -> Result<Value> {
+    let mut parts = Vec::new();
+    for part in text.split(separator).map(str::trim).filter(|part| !part.is_empty()) {
+        evaluation.budget.create(size_of::<Value>() + part.len())?;
+        parts.push(part.into());
+    }
+    Ok(Value::Array(parts))
+}
+
+fn replace(evaluation: &mut Evaluation, text: &str, from: &str, to: &str) -> Result<Value> {
+    let count = text.matches(from).count();
+    evaluation.budget.create(text.len().saturating_add(count.saturating_mul(to.len())))?;
+    Ok(text.replace(from, to).into())
+}
+
+fn to_map(evaluation: &mut Evaluation, pairs: &[Value]) -> Result<Value> {
+    let mut map = Map::new();
+    for pair in pairs {
+        let Some([Value::String(key), value]) = pair.as_array().map(Vec::as_slice) else {
+            return Err(Failure::Function("toMap"));
+        };
+        evaluation.budget.create(64 + key.len() + size(value))?;
+        map.insert(key.clone(), value.clone());
+    }
+    Ok(map.into())
+}
+
+fn ssh_key(evaluation: &mut Evaluation, secret: &str) -> Result<Value> {
+    // Deriving a key pair takes about as long as this many steps.
+    evaluation.budget.step(2000)?;
+    let (private, public) = super::ssh::key_pair(secret).ok_or(Failure::Function("sshKey"))?;
+    Ok(serde_json::json!({"private": private, "public": public}))
+}
+
+fn merge(evaluation: &mut Evaluation, maps: &[Value]) -> Result<Value> {
+    let mut merged = Map::new();
     for map in maps {
-        let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
+        evaluation.budget.create(size(map))?;
+        let Value::Object(map) = map.clone() else { return Err(Failure::Function("merge")) };
         crate::merge(&mut merged, map);
     }
-    Ok(from_json(&merged.into()))
+    Ok(merged.into())
 }
 
-/// Returns a text from a Secret; if the text is missing, the error contains the Secret's name and the key.
-fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
-    let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
-    let text = |field: &str| match map.get(&Key::from(field)) {
-        Some(Value::String(text)) => Ok(text.to_string()),
-        _ => Err(ExecutionError::no_such_key(field)),
+fn secret(evaluation: &mut Evaluation, reference: &Value) -> Result<Value> {
+    let Value::Object(map) = reference else { return Err(Failure::Operands) };
+    let text = |field: &str| match map.get(field) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        _ => Err(Failure::NoKey(field.to_owned())),
     };
     let (name, key) = (text("name")?, text("key")?);
-    match context.get_variable(secret_variable(&name, &key)) {
-        Some(text) => text.as_ref().try_into(),
-        None => Err(ExecutionError::function_error(SECRET, format!("{name}/{key}"))),
+    match evaluation.scope.secret(&name, &key) {
+        Some(text) => copy(evaluation, text),
+        None => Err(Failure::Secret { name, key }),
     }
 }

@@ -1,36 +1,42 @@
 //! Parses lists of CPU numbers in the form that Nova accepts (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
-use std::collections::BTreeSet;
-
 /// All CPU numbers must be lower than this limit. No host has so many CPUs.
-const LIMIT: u32 = 8192;
+const LIMIT: u16 = 8192;
 
 /// Whether two lists have a number in common.
 ///
 /// Returns `false` if a list is invalid, because another check reports invalid lists.
 pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     let both = parse(one).zip(parse(other));
-    both.is_some_and(|(one, other)| !one.is_disjoint(&other))
+    both.is_some_and(|(one, other)| one.into_iter().zip(other).any(|(one, other)| one && other))
 }
 
 /// Whether a text is a valid list that contains at least one number.
 pub(super) fn is_number_list(text: &str) -> bool {
-    parse(text).is_some_and(|numbers| !numbers.is_empty())
+    parse(text).is_some_and(|numbers| numbers.contains(&true))
+}
+
+/// Returns the steps to count for parsing a list.
+pub(super) fn steps(text: &str) -> usize {
+    64 + 8 * text.matches(',').count()
 }
 
 /// Parses a list of numbers and ranges, without the numbers that `^` excludes; `None` if the list is invalid.
-fn parse(text: &str) -> Option<BTreeSet<u32>> {
-    let (mut included, mut excluded) = (BTreeSet::new(), BTreeSet::new());
+///
+/// The result has one flag for each number below the limit.
+fn parse(text: &str) -> Option<Vec<bool>> {
+    let mut included = vec![false; LIMIT.into()];
+    let mut excluded = included.clone();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (part, into) = part.strip_prefix('^').map_or((part, &mut included), |part| (part, &mut excluded));
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last >= LIMIT {
+        if first > last || last >= LIMIT.into() {
             return None;
         }
-        into.extend(first..=last);
+        into[usize::try_from(first).ok()?..=usize::try_from(last).ok()?].fill(true);
     }
-    Some(&included - &excluded)
+    Some(included.into_iter().zip(excluded).map(|(included, excluded)| included && !excluded).collect())
 }
 
 #[cfg(test)]

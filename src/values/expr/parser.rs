@@ -3,7 +3,6 @@
 //! Before that, a check refuses expressions that are too large for the stack.
 
 use cel::IdedExpr;
-use cel::common::ast::{Expr, SelectExpr};
 use cel::parser::Parser;
 
 use super::error::Error;
@@ -18,27 +17,6 @@ const MAX_LENGTH: usize = 4096;
 const MAX_OPERATORS: usize = 512;
 /// The maximum depth of nested brackets and choices (`a ? b : c`).
 const MAX_DEPTH: usize = 32;
-
-/// An expression that is only a variable with fields: `releases.nova.namespace`.
-pub(super) struct Chain {
-    pub variable: String,
-    pub fields: Vec<String>,
-}
-
-impl Chain {
-    /// Returns the variable and the fields of an expression; `None` if the expression contains anything else.
-    pub fn of(tree: &IdedExpr) -> Option<Self> {
-        match &tree.expr {
-            Expr::Ident(name) => Some(Self { variable: name.clone(), fields: Vec::new() }),
-            Expr::Select(SelectExpr { operand, field, test: false }) => {
-                let mut chain = Self::of(operand)?;
-                chain.fields.push(field.clone());
-                Some(chain)
-            }
-            _ => None,
-        }
-    }
-}
 
 /// Parses an expression.
 ///

@@ -1,25 +1,30 @@
 //! Matches texts against regular expressions with the syntax of CEL and of the schemas of CRDs.
 
-use cel::{Context, Program};
+use regex::{Regex, RegexBuilder};
+
+/// The largest size of a compiled pattern, in bytes.
+///
+/// A search can take time in proportion to this size for each byte of the text: `[ab]*a[ab]{1000}` is a short pattern.
+const MAX_COMPILED: usize = 256 << 10;
 
 /// Whether `text` matches the regular expression `pattern`. An invalid pattern matches nothing.
 pub fn matches(text: &str, pattern: &str) -> bool {
-    matches!(evaluate_match(text, pattern), Some(Ok(cel::Value::Bool(true))))
+    compile(pattern).is_ok_and(|pattern| pattern.is_match(text))
 }
 
 /// Returns why a regular expression is invalid; `None` if it is valid.
 pub fn pattern_error(pattern: &str) -> Option<String> {
-    let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = evaluate_match("", pattern) else {
-        return None;
-    };
+    let message = compile(pattern).err()?.to_string();
     let last = message.lines().last().unwrap_or_default();
     Some(last.trim_start_matches("error: ").to_owned())
 }
 
-fn evaluate_match(text: &str, pattern: &str) -> Option<Result<cel::Value, cel::ExecutionError>> {
-    let program = Program::compile("text.matches(pattern)").ok()?;
-    let mut context = Context::default();
-    context.add_variable_from_value("text", text.to_owned());
-    context.add_variable_from_value("pattern", pattern.to_owned());
-    Some(program.execute(&context))
+pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).build()
+}
+
+/// Returns the steps to count for a search.
+pub(super) fn steps(text: &str, pattern: &str) -> usize {
+    let compile = pattern.len().saturating_add(2000);
+    compile.saturating_add(text.len().saturating_mul(pattern.len().max(64)) / 8)
 }

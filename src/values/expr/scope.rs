@@ -1,62 +1,46 @@
 //! Defines the scope of an expression: the variables that the expression can use.
 
 use std::fmt;
+use std::sync::Arc;
 
-use cel::Context;
 use serde_json::{Map, Value};
 
-use super::functions::{self, Secrets};
-use super::json::from_json;
-use super::parser;
+use super::budget::{Total, Work};
+use super::functions::Secrets;
 
-/// The variables that expressions can use, as JSON and as values of CEL.
+/// The variables that expressions can use.
 ///
-/// Most expressions only name a variable. Their evaluation uses the JSON, and needs no value of CEL.
+/// All scopes that are nested in one scope share its limit of work.
+#[derive(Default)]
 pub struct Scope<'outer> {
-    context: Context<'outer>,
     variables: Map<String, Value>,
+    secrets: Secrets,
     outer: Option<&'outer Scope<'outer>>,
+    total: Arc<Total>,
 }
 
 impl Scope<'static> {
     /// Creates a scope with these variables, in which expressions can read no Secrets.
     pub fn new(variables: Map<String, Value>) -> Self {
-        let mut context = Context::default();
-        functions::add(&mut context);
-        Self::with_variables(context, variables, None)
+        Self { variables, ..Self::default() }
     }
 
     /// Sets or replaces a variable.
     pub fn set(&mut self, name: &str, value: Value) {
-        self.context.add_variable_from_value(name, from_json(&value));
         self.variables.insert(name.to_owned(), value);
     }
 }
 
-impl<'outer> Scope<'outer> {
-    fn with_variables(
-        mut context: Context<'outer>,
-        variables: Map<String, Value>,
-        outer: Option<&'outer Self>,
-    ) -> Self {
-        for (name, value) in &variables {
-            context.add_variable_from_value(name.as_str(), from_json(value));
-        }
-        Self { context, variables, outer }
-    }
-
-    /// Creates a scope that adds `variables` to the variables of this scope, without converting the variables of this
-    /// scope again.
+impl Scope<'_> {
+    /// Creates a scope that adds `variables` to the variables of this scope.
     pub fn nested(&self, variables: Map<String, Value>) -> Scope<'_> {
-        Scope::with_variables(self.context.new_inner_scope(), variables, Some(self))
+        Scope { variables, secrets: Secrets::new(), outer: Some(self), total: Arc::clone(&self.total) }
     }
 
     /// Adds the texts from Secrets that the function `secret(…)` returns.
     #[must_use]
-    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
-        for ((name, key), text) in secrets {
-            self.context.add_variable_from_value(functions::secret_variable(name, key), text.as_str());
-        }
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
         self
     }
 
@@ -65,14 +49,24 @@ impl<'outer> Scope<'outer> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the value that a variable with fields selects; `None` if the variable or a field is missing.
-    pub(super) fn resolve(&self, chain: &parser::Chain) -> Option<&Value> {
-        let variable = self.variable(&chain.variable)?;
-        chain.fields.iter().try_fold(variable, |value, field| value.as_object()?.get(field))
+    /// Returns the text of a key in a Secret; `None` if it is not available.
+    pub(super) fn secret(&self, name: &str, key: &str) -> Option<&str> {
+        let found = self.secrets.get(&(name.to_owned(), key.to_owned()));
+        found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    pub(super) fn context(&self) -> &Context<'outer> {
-        &self.context
+    /// Returns the work of all evaluations so far, in this scope and in all scopes nested in the same scope.
+    pub fn used(&self) -> Work {
+        self.total.used()
+    }
+
+    /// Returns the most steps, and the most bytes, that one of these evaluations has used.
+    pub fn largest(&self) -> Work {
+        self.total.largest()
+    }
+
+    pub(super) fn total(&self) -> &Total {
+        &self.total
     }
 }
 

@@ -71,10 +71,20 @@ impl World {
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/osdpl");
         world
             .helm(
-                ["upgrade", "--install", SYSTEM.1, "--create-namespace", "-n", SYSTEM.0]
-                    .map(Into::into)
-                    .into_iter()
-                    .chain([chart.into_os_string()]),
+                // The benchmarks create clouds in several namespaces.
+                [
+                    "upgrade",
+                    "--install",
+                    SYSTEM.1,
+                    "--create-namespace",
+                    "-n",
+                    SYSTEM.0,
+                    "--set",
+                    "rbac.clusterWide=true",
+                ]
+                .map(Into::into)
+                .into_iter()
+                .chain([chart.into_os_string()]),
             )
             .await?;
         world.operator_kubeconfig = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await?;

@@ -12,7 +12,7 @@ use osdpl_core::api::{OpenStackDeployment, condition};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use crate::cloud::{Cloud, World};
+use crate::cloud::{Cloud, SYSTEM, World};
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
@@ -30,7 +30,12 @@ impl Operator {
         let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log = std::fs::File::options().create(true).append(true).open(world.scratch.path().join("operator.log"))?;
         let mut command = Command::new(&world.osdpl);
-        command.arg("operator").arg("--charts").arg(&world.charts).arg("--helm").arg(&world.helm);
+        command
+            .args(["operator", "--namespace", SYSTEM.0])
+            .arg("--charts")
+            .arg(&world.charts)
+            .arg("--helm")
+            .arg(&world.helm);
         command.arg("--cache").arg(world.scratch.path().join("operator")).arg("--listen").arg(address.to_string());
         if let Some(catalog) = &world.catalog {
             command.arg("--catalog").arg(catalog);

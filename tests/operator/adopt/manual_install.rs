@@ -3,15 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use osdpl_values::{Path as ValuePath, Values, leaves};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::SECOND_NAMESPACE;
-use crate::pool::TEST_LABEL;
 use crate::world::World;
 
 /// The suffix of each password in `manual_install.yaml`. The tests find the passwords by this suffix.
@@ -83,9 +79,7 @@ impl World {
 
     /// Runs `helm install` for all releases concurrently, because pods of one release wait for pods of other releases.
     pub async fn install_manually(&self, options: &InstallOptions, cloud: &[ManualRelease]) {
-        let metadata = json!({"name": format!("{}{SECOND_NAMESPACE}", self.namespace), "labels": {TEST_LABEL: "true"}});
-        let namespace = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
-        Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        self.permit(&format!("{}{SECOND_NAMESPACE}", self.namespace)).await;
         let helms = cloud.iter().map(|one| {
             let file = self.folder.path().join(format!("{}.json", one.name));
             std::fs::write(&file, Value::Object(one.values.clone()).to_string()).unwrap();

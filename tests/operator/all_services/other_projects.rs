@@ -2,9 +2,6 @@
 //! Webhooks do not respond, because simulated pods run no programs. So the test installs only charts that need no
 //! webhook.
 
-use std::path::Path;
-use std::process::Command;
-
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::PostParams;
@@ -13,7 +10,7 @@ use serde_json::json;
 
 use super::{charts, steps};
 use crate::cloud::{StatusAccess, services};
-use crate::pool::SYSTEM;
+use crate::pool::install_chart;
 use crate::world::{World, run_test};
 
 /// The services that become ready although webhooks do not respond, each with its release.
@@ -72,14 +69,10 @@ impl World {
     /// Upgrades the release of osdpl's own chart with the value `rbac.services`, which grants the operator the rights
     /// that these services need.
     pub(super) fn grant_rights(&self, services: &[&str]) {
-        let cluster = self.cluster();
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
-        let mut helm = Command::new(cluster.helm(4).unwrap());
-        helm.args(["upgrade", SYSTEM.1, "--namespace", SYSTEM.0]).arg(chart);
-        helm.arg("--set-json").arg(format!("rbac.services={}", json!(services)));
-        let homes = cluster.folder().path().join("helm");
-        let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", homes).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        install_chart(
+            self.cluster(),
+            &["rbac.clusterWide=true".to_owned(), format!("rbac.services={}", json!(services))],
+        );
     }
 }
 
@@ -88,6 +81,8 @@ impl World {
 fn installs_charts_of_other_projects() {
     let charts = charts();
     run_test("other-projects", async |world| {
+        // The charts of other projects have namespaces of their own.
+        world.permit_all();
         world.grant_rights(&INSTALLABLE.map(|(service, _)| service));
         let operator = world.operator().charts(&charts).arguments(&["--probes", "false"]).start().await;
         let core = ["mariadb", "rabbitmq", "memcached", "keystone"];

@@ -29,7 +29,7 @@ fn reads_records_of_both_helm_versions() {
         let record = decode(text.trim().as_bytes()).unwrap();
         assert_eq!((record.name.as_str(), record.version, record.status), ("rel2", 3, Status::Uninstalling));
         assert_eq!(record.server_side, server_side);
-        assert_eq!(record.config, json!({"cm": false, "hook": true}));
+        assert_eq!(Value::Object(decode_values(text.trim().as_bytes()).unwrap()), json!({"cm": false, "hook": true}));
         assert_eq!((record.chart.name.as_str(), record.chart.version.as_str()), ("lab", "1.0.0"));
         assert!(record.first_deployed < record.last_deployed);
         let [hook] = &record.hooks[..] else { panic!("{:?}", record.hooks) };
@@ -132,7 +132,28 @@ fn limits_the_unpacked_size() {
         bomb.len() < 1024 * 1024,
         "the packed payload is small enough for a Secret, so that only the limit on unpacked bytes can refuse it"
     );
-    assert!(matches!(decode(&bomb), Err(DecodeError::TooLarge)));
+    let error = decode(&bomb).unwrap_err();
+    assert!(matches!(error, DecodeError::TooLarge));
+    assert!(error.to_string().contains("unpacks to more than 16 MiB or 250000 items"), "{error}");
+}
+
+#[test]
+fn limits_the_number_of_items() {
+    let start = r#"{"name":"a","namespace":"b","version":1,"info":{"status":"deployed"},"manifest":"[[[,,,","#;
+    let bomb = |field: &str, item: &str, count| {
+        let items = vec![item; count].join(",");
+        packed(format!("{start}\"{field}\":{{\"a\":[{items}]}}}}").as_bytes())
+    };
+    let is_too_large = |error: Option<DecodeError>| matches!(error, Some(DecodeError::TooLarge));
+    for item in ["0", "{}", "[]"] {
+        let bomb = bomb("config", item, ITEMS_MAX);
+        assert!(is_too_large(decode(&bomb).err()) && is_too_large(decode_values(&bomb).err()), "{item}");
+        assert!(is_too_large(decode_hooks(&bomb).err()), "{item}");
+    }
+    assert_eq!(decode_values(&bomb("config", "0", 10_000)).unwrap()["a"].as_array().unwrap().len(), 10_000);
+    let manifest = "kind: A\nmetadata: {name: a}\n---\n".repeat(10_001);
+    let error = decode_objects(&payload(&json!({"manifest": manifest}))).unwrap_err().to_string();
+    assert!(error.contains("its manifest has more than 10000 objects"), "{error}");
 }
 
 #[test]

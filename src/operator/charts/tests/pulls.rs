@@ -9,6 +9,7 @@ use super::repository::{LOCK, Repository, URL, store};
 use super::{Fixture, chart, demo, tgz};
 use crate::charts::pull::PullFailure;
 use crate::charts::{ChartRequest, Lock, LockState, Pull, Source, Store};
+use osdpl_decide::{DigestSource, ExpectedDigest};
 
 #[tokio::test]
 async fn failed_pulls_say_why_and_what_to_do() {
@@ -173,6 +174,53 @@ async fn a_locked_digest_overrides_the_first_pull() {
         "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts {URL} demo` if you trust it"
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
+}
+
+#[tokio::test]
+async fn a_requested_digest_overrides_the_first_pull() {
+    let fixture = Fixture::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let seen = demo(&store(&fixture, &repository, LOCK)).await.unwrap();
+    fs::remove_file(&seen.path).unwrap();
+    repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "changed")));
+    let with = |digest: &str, source| {
+        let digest = Some(ExpectedDigest { digest: digest.to_owned(), source });
+        ChartRequest { digest, ..ChartRequest::locked("demo") }
+    };
+    let obtain = async |request| store(&fixture, &repository, LOCK).obtain(&request).await;
+    let first = seen.digest.to_string();
+    let mut changed = String::new();
+    for (source, remedy) in [
+        (DigestSource::Spec, "the spec has {}: its content changed under the same version; correct `digest`"),
+        (DigestSource::Addition, "the lock that was added to the catalogue has {}: its content changed under the same"),
+        (DigestSource::Status, "the status has {}: its content changed under the same version; find out why; if you"),
+    ] {
+        let error = obtain(with(&first, source)).await.unwrap_err();
+        assert_eq!(error.reason(), "ChartDigestMismatch");
+        let message = error.to_string();
+        assert!(message.contains(&remedy.replace("{}", &first)), "{message}");
+        let (_, found) = message.split_once("has digest ").unwrap();
+        found.split_once(',').unwrap().0.clone_into(&mut changed);
+    }
+    assert_eq!(obtain(with(&changed, DigestSource::Spec)).await.unwrap().digest.to_string(), changed);
+    assert_eq!(obtain(with("sha256:1", DigestSource::Spec)).await.unwrap_err().reason(), "ChartInvalid");
+}
+
+#[tokio::test]
+async fn the_lock_overrides_a_digest_in_the_status_but_not_in_the_spec() {
+    let fixture = Fixture::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let seen = demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest.to_string();
+    let other = format!("sha256:{}", "0".repeat(64));
+    let request = |digest: &str, source| {
+        let digest = Some(ExpectedDigest { digest: digest.to_owned(), source });
+        ChartRequest { digest, ..ChartRequest::locked("demo") }
+    };
+    let lock = |digest: &str| format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}");
+    let locked = store(&fixture, &repository, &lock(&seen));
+    assert!(locked.obtain(&request(&other, DigestSource::Status)).await.is_ok());
+    let locked = store(&fixture, &repository, &lock(&other));
+    assert!(locked.obtain(&request(&seen, DigestSource::Spec)).await.is_ok());
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
 use osdpl_core::plan::{Action, Reason, Step, count_repairs};
 use osdpl_core::release::{
-    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
-    Status,
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, CHART_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL,
+    SPLIT_LABEL, Status,
 };
 use osdpl_decide::Plan;
 
@@ -77,7 +77,8 @@ impl Context {
                 self.runner.stop(key, StopReason::Requested);
             }
             Action::Unlock => {
-                let result = self.cluster.unlock(key, revision).await?;
+                let Some(observed) = observed else { return Ok(()) };
+                let result = self.cluster.unlock(key, observed).await?;
                 tracing::info!(release = %key, result, "unlocked the release");
             }
             Action::Unmanage => {
@@ -102,7 +103,7 @@ impl Context {
                 // and the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
-                self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
+                self.cluster.delete_jobs(key, delete_jobs).await?;
                 let is_started = self.start_upgrade(name, release, chart, revision, memory);
                 outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
             }
@@ -139,6 +140,7 @@ impl Context {
             (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
             (INSTANCES_LABEL, release.instances.clone().filter(|_| in_sync)),
             (SPLIT_LABEL, split.filter(|_| in_sync)),
+            (CHART_LABEL, release.chart_identity.as_ref().filter(|_| in_sync).map(ToString::to_string)),
             (ATTEMPT_LABEL, Some(attempt.to_string())),
         ])
     }
@@ -156,7 +158,7 @@ impl Context {
     ) -> Option<bool> {
         let upgrade = build_upgrade(name, release, chart.path);
         let deadline = upgrade.hook_timeout * DEADLINE_HOOKS;
-        let is_started = self.start_helm(&release.key, Operation::Upgrade(upgrade), revision + 1, deadline);
+        let is_started = self.start_helm(&release.key, Operation::Upgrade(Box::new(upgrade)), revision + 1, deadline);
         if is_started == Some(true) {
             memory.started.insert(release.key.clone(), release.inputs.clone());
         }
@@ -168,6 +170,9 @@ impl Context {
     /// Returns `true` if helm runs, `false` if helm can't start now, mostly because all slots are in use, and `None` if
     /// the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
+        if !self.leadership.may_write() {
+            return Some(false);
+        }
         let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
@@ -197,6 +202,7 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
         images: release.images.clone(),
         instances: release.instances.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
+        chart_identity: release.chart_identity.clone(),
         catalog_name: name.to_owned(),
     }
 }

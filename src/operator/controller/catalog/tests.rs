@@ -1,119 +1,68 @@
+use std::collections::BTreeMap;
+
+use osdpl_core::api::AdditionReference;
+
 use super::*;
 
-fn addition(name: &str, preset: &str) -> Addition {
-    let data = [(format!("presets.{name}.yaml"), preset.to_owned())].into();
-    Addition { source: format!("ConfigMap openstack/{name}"), data }
+/// Returns the additions of a spec that names the presets of these texts. A preset without a text is missing.
+fn named(presets: &[(&str, Option<&str>)]) -> NamedAdditions {
+    let reference = |(name, _): &(&str, _)| AdditionReference { name: (*name).to_owned(), digest: None };
+    let references: Vec<_> = presets.iter().map(reference).collect();
+    let texts: BTreeMap<_, _> = presets.iter().copied().collect();
+    NamedAdditions::read(&references, "openstack", |name| {
+        Ok(texts[name].map(|text| [(format!("presets.{name}.yaml"), text.to_owned())].into()))
+    })
 }
+
+const EDGE: &str = "preset: edge\ndescription: First.\nservices: [keystone]\n";
+const INVALID: &str = "preset: edge\ndescription: Second.\nservices: [keystne]\n";
 
 fn catalog() -> CatalogHandle {
     CatalogHandle::new(files::load_catalog(None).unwrap(), None)
 }
 
+fn errors(handle: &CatalogHandle) -> Vec<String> {
+    let findings = handle.findings();
+    assert!(findings.iter().all(|finding| finding.level == Level::Error), "{findings:?}");
+    findings.iter().map(ToString::to_string).collect()
+}
+
 #[tokio::test]
-async fn invalid_edit_keeps_the_previous_content() {
+async fn unusable_additions_are_errors_until_corrected() {
     let handle = catalog();
-    let edge = addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n");
-    assert!(handle.update(vec![edge.clone()]).await);
-    assert!(!handle.update(vec![edge]).await, "an update with the same additions changes nothing");
+    let other = ("other", Some("preset: other\ndescription: Another.\n"));
+    let edge = [("edge", Some(EDGE)), other];
+    assert!(handle.update(&named(&edge), false).await);
+    assert!(!handle.update(&named(&edge), false).await, "an update with the same additions changes nothing");
     assert_eq!(handle.catalog().presets["edge"].description, "First.");
-    let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
-    let other = addition("other", "preset: other\ndescription: Another.\n");
-    assert!(handle.update(vec![invalid.clone(), other]).await);
-    assert_eq!(handle.catalog().presets["edge"].description, "First.");
+    assert!(handle.update(&named(&[("edge", Some(INVALID)), other]), false).await);
     assert!(handle.catalog().presets.contains_key("other"), "other additions are used");
-    let findings = handle.findings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    assert!(
-        findings.starts_with(
-            "ConfigMap openstack/edge: key \"presets.edge.yaml\": services: there is no service \"keystne\", did you \
-             mean \"keystone\"?"
-        ),
-        "{findings}"
-    );
-    assert!(findings.ends_with("; its previous content is used until it is corrected"), "{findings}");
-    assert!(handle.update(vec![invalid.clone()]).await);
-    assert_eq!(
-        handle.catalog().presets["edge"].description,
-        "First.",
-        "as long as the edit is invalid, the first content stays in use"
-    );
-    assert!(handle.update(Vec::new()).await);
-    assert!(!handle.catalog().presets.contains_key("edge") && handle.findings().is_empty());
-    assert!(handle.update(vec![invalid]).await);
-    let finding = handle.findings()[0].to_string();
-    assert!(finding.ends_with("; it is ignored until it is corrected"), "{finding}");
+    let expected = "spec.catalog[0]: ConfigMap openstack/edge: key \"presets.edge.yaml\": services: there is no \
+                    service \"keystne\", did you mean \"keystone\"?";
+    let found = errors(&handle);
+    assert!(found[0].starts_with(expected), "{found:?}");
+    handle.update(&named(&[("edge", None), other]), false).await;
+    let found = errors(&handle);
+    assert!(found[0].starts_with("spec.catalog[0].name: ConfigMap openstack/edge does not exist; "), "{found:?}");
+    assert!(!handle.update(&named(&[("edge", None), other]), true).await);
+    assert_eq!(errors(&handle), Vec::<String>::new(), "a missing ConfigMap does not stop a deletion");
+    handle.update(&named(&edge), false).await;
+    assert_eq!(errors(&handle), Vec::<String>::new());
+    assert_eq!(handle.catalog().presets["edge"].description, "First.");
 }
 
 #[tokio::test]
-async fn invalid_addition_at_the_start_is_an_error() {
+async fn validates_without_changing_the_catalogue_of_passes() {
     let handle = catalog();
-    let invalid = addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n");
-    assert!(handle.update(vec![invalid.clone()]).await);
-    let findings = |handle: &CatalogHandle| {
-        handle.findings().iter().map(|finding| (finding.level, finding.message.clone())).collect::<Vec<_>>()
-    };
-    let first = findings(&handle);
-    assert_eq!(first[0].0, Level::Error, "{first:?}");
-    assert!(first[0].1.ends_with("so that nothing is changed until it is corrected or deleted"), "{first:?}");
-    let other = addition("other", "preset: other\ndescription: Another.\n");
-    assert!(handle.update(vec![invalid, other]).await);
-    assert_eq!(
-        findings(&handle)[0].0,
-        Level::Error,
-        "a valid addition does not remove the error about the invalid addition"
-    );
-    assert!(handle.update(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
-    assert_eq!(findings(&handle), []);
-}
-
-#[tokio::test]
-async fn unknown_additions_are_an_error() {
-    let handle = catalog();
-    handle.set_unknown(Some("configmaps is forbidden"));
-    let finding = handle.findings().pop().unwrap();
-    assert!(finding.level == Level::Error && finding.message.contains("forbidden; nothing is changed"), "{finding}");
-    let findings = handle.extended_with(Vec::new(), Some("configmaps is forbidden")).await.1;
-    assert_eq!(findings, [finding], "the webhook reports the same error as a pass");
-    handle.set_unknown(None);
-    handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
-    assert_eq!(
-        handle.findings()[0].level,
-        Level::Error,
-        "an addition that is invalid in the first list is an error, because its valid content is not known"
-    );
-}
-
-#[tokio::test]
-async fn validates_with_the_additions_of_another_namespace() {
-    let handle = catalog();
-    assert!(!handle.update(Vec::new()).await, "an empty list does not change the catalogue");
-    let edge = addition("edge", "preset: edge\ndescription: First.\n");
-    assert!(handle.extended_with(vec![edge.clone()], None).await.0.presets.contains_key("edge"));
+    assert!(!handle.update(&named(&[]), false).await, "no additions do not change the catalogue");
+    let first = handle.extended_with(&named(&[("edge", Some(EDGE))])).await;
+    assert!(first.0.presets.contains_key("edge") && first.1.is_empty());
     assert!(!handle.catalog().presets.contains_key("edge"), "a validation does not change the catalogue of passes");
-    let first = handle.extended_with(vec![edge.clone()], None).await;
-    let second = handle.extended_with(vec![edge], None).await;
+    let second = handle.extended_with(&named(&[("edge", Some(EDGE))])).await;
     assert!(Arc::ptr_eq(&first.0, &second.0), "the result is cached");
-}
-
-#[tokio::test]
-async fn validates_an_invalid_edit_like_the_next_pass() {
-    let handle = catalog();
-    handle.update(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n")]).await;
-    let invalid = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
-    let (catalog, findings) = handle.extended_with(vec![invalid.clone()], None).await;
-    assert_eq!(
-        catalog.presets["edge"].description, "First.",
-        "the webhook validates with the content that passes will use"
-    );
-    let message = findings.iter().map(ToString::to_string).collect::<String>();
-    assert!(
-        message.starts_with("ConfigMap openstack/edge: ") && message.ends_with("is used until it is corrected"),
-        "{message}"
-    );
-    assert_eq!(handle.extended_with(vec![invalid.clone()], None).await.1, findings, "the result is cached");
-    handle.update(vec![invalid.clone()]).await;
-    assert_eq!(
-        handle.extended_with(vec![invalid], None).await.1,
-        findings,
-        "the webhook reports the same findings before and after passes have read the edit"
-    );
+    let invalid = [("edge", Some(INVALID)), ("none", None)];
+    let (_, findings) = handle.extended_with(&named(&invalid)).await;
+    handle.update(&named(&invalid), false).await;
+    assert_eq!(handle.findings(), findings, "the webhook reports the same findings as a pass");
+    assert_eq!(findings.len(), 2);
 }

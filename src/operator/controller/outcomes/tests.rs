@@ -40,6 +40,8 @@ fn derives_the_fix_from_the_failure() {
         (Failure::Other, false, RetryCondition::Time),
         (Failure::Unrenderable, false, RetryCondition::Inputs),
         (Failure::Unrenderable, true, RetryCondition::Time),
+        (Failure::TooLarge, false, RetryCondition::Inputs),
+        (Failure::TooLarge, true, RetryCondition::Inputs),
         (Failure::Immutable(Vec::new()), true, RetryCondition::Manual),
         (Failure::NotOurs(None), false, RetryCondition::Manual),
         (Failure::Invalid(None), true, RetryCondition::Manual),
@@ -59,6 +61,11 @@ fn advises_on_failures_that_time_does_not_fix() {
     assert!(message.contains(command), "{message}");
     let message = remembered(Failure::Unrenderable, false).message;
     assert!(message.contains("does not retry until the values or the chart change"), "{message}");
+    let message = remembered(Failure::TooLarge, true).message;
+    assert!(
+        message.contains("all objects of cloud/nova in one Secret, which may not be larger than 1 MiB"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -96,8 +96,8 @@ impl Assumptions<'_> {
         let mut missing = Vec::new();
         let rewrites = spec.images.rewrites();
         for (name, key) in &selection.releases {
-            if let Some(digest) = self.digest(spec, name) {
-                charts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
+            if let Some((version, digest)) = self.version_and_digest(spec, name) {
+                charts.insert(name.clone(), Ok(ChartInfo { version, digest, ..ChartInfo::default() }));
             } else if let Some(message) = self.blocked(spec, name) {
                 let blocked = Blocked { reason: reason::CHART.into(), message };
                 charts.insert(name.clone(), Err(blocked));
@@ -138,14 +138,20 @@ impl Assumptions<'_> {
         is_blocked.then(|| child.message.clone())
     }
 
-    /// Returns the digest of a release's chart in the status, if the release still uses the same chart.
-    fn digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<&String> {
+    /// Returns the version and the digest of a release's chart in the status, if the release still uses the same chart.
+    fn version_and_digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<(String, String)> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;
-        let version = |spec: &OpenStackDeploymentSpec| spec.services.get(service)?.releases.get(name)?.version.clone();
-        let is_same = version(&live.spec) == version(spec) && live.spec.charts.repository == spec.charts.repository;
+        let own = |spec: &OpenStackDeploymentSpec| {
+            let own = spec.services.get(service)?.releases.get(name)?;
+            Some((own.version.clone(), own.digest.clone()))
+        };
+        let requested = own(spec).unwrap_or_default();
+        let is_same =
+            own(&live.spec).unwrap_or_default() == requested && live.spec.charts.repository == spec.charts.repository;
         let child = live.status.as_ref()?.children.get(name)?;
-        child.chart_digest.as_ref().filter(|_| is_same && child.chart == release.chart)
+        let digest = child.chart_digest.clone().filter(|_| is_same && child.chart == release.chart)?;
+        Some((requested.0.or_else(|| child.version.clone()).unwrap_or_default(), digest))
     }
 
     /// Returns the results of API probes from the status. `osdpl plan` can't probe the APIs, because it runs outside of

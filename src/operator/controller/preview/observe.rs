@@ -9,8 +9,8 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 use super::rights;
-use crate::cluster::{Error, Namespaces, OperatorPods, api_message};
-use crate::helm::Instance;
+use crate::cluster::{Error, Namespaces, api_message};
+use crate::lease;
 use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
 use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
@@ -31,7 +31,7 @@ pub(super) async fn observe(
     // drift that the operator has found.
     let options = Options {
         scope,
-        liveness: liveness_check(client, unknown).await?,
+        liveness: liveness_check(client, unknown).await,
         unreadable_kinds,
         scrubber,
         node_grace: NODE_GRACE,
@@ -48,24 +48,23 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the function that tells whether the operator process in an attempt label is alive.
+/// Returns the function that tells whether the operator process in an attempt label may still run helm.
 ///
-/// If the operator's pods can't be listed, no process counts as dead.
-async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
-    let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
-    let pods = OperatorPods::new(instance);
-    let is_listed = match pods.refresh(client).await {
-        Ok(()) => true,
+/// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the result is unknown.
+async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessCheck {
+    let holders = match lease::holders(client).await {
+        Ok(holders) => Some(holders),
         Err(error) => {
             let why = api_message(&error);
-            unknown.push(format!("whether the operator that left a record pending is alive: {why}"));
-            false
+            unknown.push(format!("whether the operator that left a record pending is active: {why}"));
+            None
         }
     };
-    Ok(Arc::new(move |instance: &str| match pods.liveness(instance) {
-        Liveness::Dead if !is_listed => Liveness::Unknown,
-        liveness => liveness,
-    }))
+    Arc::new(move |instance: &str| match &holders {
+        Some(holders) if holders.contains(instance) => Liveness::Alive,
+        Some(_) => Liveness::Dead,
+        None => Liveness::Unknown,
+    })
 }
 
 /// Returns which of these namespaces exist and which are being deleted.

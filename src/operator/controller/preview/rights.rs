@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::{Error, api_message};
-use crate::tasks::Scope;
+use osdpl_client::Scope;
 
 /// The namespaces and the kinds of objects that the user may read.
 pub(super) struct Rights {

@@ -16,6 +16,7 @@ fn upgrade() -> Upgrade {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        chart_identity: None,
         catalog_name: "identity".into(),
     }
 }
@@ -38,6 +39,14 @@ fn upgrades_with_helm_4_force_server_side_apply() {
          --namespace cloud -- keystone \
          /charts/keystone-1.tgz"
     );
+}
+
+#[test]
+fn label_names_the_chart() {
+    let chart_identity = Some(ChartIdentity::new("1.0.0", None, "sha256:00"));
+    let label = format!(",{CHART_LABEL}={},{ATTEMPT_LABEL}=", chart_identity.as_ref().unwrap());
+    let line = upgrade_line(&Upgrade { chart_identity, ..upgrade() }, HELM_4);
+    assert!(line.contains(&label), "{line}");
 }
 
 #[test]
@@ -102,7 +111,7 @@ fn uninstalls_can_skip_hooks_and_never_wait() {
 #[test]
 fn arguments_and_debug_output_hide_values() {
     assert!(!upgrade_line(&upgrade(), HELM_4).contains("hunter22"));
-    assert!(!format!("{:?}", Operation::Upgrade(upgrade())).contains("hunter22"));
+    assert!(!format!("{:?}", Operation::Upgrade(Box::new(upgrade()))).contains("hunter22"));
 }
 
 #[test]

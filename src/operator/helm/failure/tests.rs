@@ -23,6 +23,13 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "",
     ),
     (
+        "Error: create: failed to create: Secret \"sh.helm.release.v1.rel.v1\" is invalid: data: Too long: may not be more than 1048576 \
+             bytes",
+        "TooLarge",
+        "",
+    ),
+    ("Error: UPGRADE FAILED: update: failed to update: etcdserver: request is too large", "TooLarge", ""),
+    (
         "Error: unable to continue with install: ConfigMap \"lab-cm\" in namespace \"lab4\" exists and cannot be imported into the \
              current release: invalid ownership metadata; annotation validation error: key \"meta.helm.sh/release-name\" must equal \
              \"rel5\": current value is \"rel\"",

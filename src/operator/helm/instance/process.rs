@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use super::super::Error;
 
@@ -44,18 +45,29 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Whether any process is a helm process of the operator process `instance`, according to its environment.
+/// Returns the time since the machine started. All processes of the machine see the same time.
+pub(in crate::helm) fn uptime(proc: &Path) -> Result<Duration, Error> {
+    let path = proc.join("uptime");
+    let text = std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })?;
+    let seconds = text.split_whitespace().next().and_then(|seconds| seconds.parse().ok());
+    let uptime = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    uptime.ok_or_else(|| Error::Proc { path, why: io::ErrorKind::InvalidData.into() })
+}
+
+/// Returns the ids of all processes.
+pub(super) fn all(proc: &Path) -> impl Iterator<Item = u32> + use<> {
+    let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    processes.filter_map(|process| process.file_name().to_str()?.parse().ok())
+}
+
+/// Returns the ids of the helm processes of the operator process `instance`, according to their environments.
 ///
 /// Processes of other users cannot be read, and do not count.
-pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
+pub(in crate::helm) fn helm_processes(proc: &Path, instance: &str) -> Vec<u32> {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
-    let Ok(processes) = std::fs::read_dir(proc) else {
-        return false;
+    let is_marked = |pid: &u32| {
+        std::fs::read(proc.join(pid.to_string()).join("environ"))
+            .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
     };
-    processes.flatten().any(|process| {
-        let numbered = process.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
-        numbered
-            && std::fs::read(process.path().join("environ"))
-                .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
-    })
+    all(proc).filter(is_marked).collect()
 }

@@ -52,7 +52,7 @@ fn the_identity_of_this_process_fits_an_attempt() {
         assert_eq!(instance, Instance::of_this_process(pod).unwrap());
         let attempt = instance.attempt(u32::MAX, u32::MAX);
         assert_eq!(attempt.to_string().parse::<Attempt>(), Ok(attempt.clone()));
-        assert_eq!(instance.liveness(attempt.instance()), InstanceState::Own);
+        assert_eq!(instance.liveness(attempt.instance()), Liveness::Us);
     }
 }
 
@@ -64,17 +64,17 @@ fn the_longest_identity_fits() {
 }
 
 #[test]
-fn a_local_process_is_dead_if_its_id_is_free_or_reused() {
+fn a_local_process_has_ended_if_its_id_is_free_or_reused() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     let other = proc.process(77, 'S', 500).instance(77, None);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Alive);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Running);
     proc.process(77, 'Z', 500);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Ended);
     proc.process(77, 'S', 501);
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Ended);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Ended);
 }
 
 #[test]
@@ -84,37 +84,52 @@ fn a_surviving_helm_process_keeps_its_operator_alive() {
     let other = proc.process(77, 'S', 500).instance(77, None);
     fs::remove_dir_all(proc.path().join("77")).unwrap();
     proc.marked(78, &format!("A=1\0{INSTANCE_VARIABLE}={other}\0"));
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Alive);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Running);
     proc.marked(78, &format!("A={INSTANCE_VARIABLE}={other}\0{INSTANCE_VARIABLE}={other}x\0"));
-    assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Dead);
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Ended);
 }
 
 #[test]
-fn processes_of_other_machines_are_unknown() {
+fn processes_of_other_machines_are_elsewhere() {
     let (local, remote) = (Proc::new(), Proc::new());
     fs::write(remote.path().join("sys/kernel/random/boot_id"), "another").unwrap();
     let other = remote.process(77, 'S', 500).instance(77, None);
     let own = local.process(1, 'S', 1).instance(1, None);
-    assert_eq!(own.liveness_in(other.as_str(), local.path()), InstanceState::Unknown);
+    assert_eq!(own.state_in(other.as_str(), local.path()), ProcessState::Elsewhere);
 }
 
 #[test]
-fn an_earlier_process_of_the_same_pod_is_dead() {
+fn an_earlier_process_of_the_same_pod_has_ended() {
     let proc = Proc::new();
     let former = proc.process(1, 'S', 1).instance(1, Some(POD));
     let own = proc.process(1, 'S', 2).instance(1, Some(POD));
-    assert_eq!(own.liveness_in(former.as_str(), proc.path()), InstanceState::Dead);
+    assert_eq!(own.state_in(former.as_str(), proc.path()), ProcessState::Ended);
 }
 
 #[test]
-fn processes_of_other_pods_are_left_to_the_api_server() {
+fn a_second_process_of_the_same_pod_is_running() {
+    let proc = Proc::new();
+    let own = proc.process(1, 'S', 1).instance(1, Some(POD));
+    let other = proc.process(7, 'S', 2).instance(7, Some(POD));
+    assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Running);
+}
+
+#[test]
+fn processes_of_other_pods_are_elsewhere() {
     let proc = Proc::new();
     let other = proc.process(1, 'S', 1).instance(1, Some(POD));
-    let token = "0b7c2f3e111142228333444455556666".to_owned();
     for own in [proc.instance(1, Some("another-pod")), proc.instance(1, None)] {
-        assert_eq!(own.liveness_in(other.as_str(), proc.path()), InstanceState::Pod(token.clone()));
+        assert_eq!(own.state_in(other.as_str(), proc.path()), ProcessState::Elsewhere);
     }
-    assert_eq!(pod_token(POD), token);
+    assert_eq!(pod_token(POD), "0b7c2f3e111142228333444455556666");
+}
+
+#[test]
+fn attempts_of_earlier_holders_are_dead() {
+    let instance = Instance::of_this_process(None).unwrap();
+    for other in ["habcdef0123.1.2", "p0b7c.abcdef"] {
+        assert_eq!(instance.liveness(other), Liveness::Dead);
+    }
 }
 
 #[test]
@@ -126,10 +141,10 @@ fn pod_tokens_of_long_uids_are_unique() {
 }
 
 #[test]
-fn foreign_identities_are_unknown() {
+fn unknown_identities_are_elsewhere() {
     let proc = Proc::new();
     let own = proc.process(1, 'S', 1).instance(1, None);
     for other in ["", "x", "h", "h.1.2", "habc.x.2", "qabc.1.2", "é.1", "H1.1.1"] {
-        assert_eq!(own.liveness_in(other, proc.path()), InstanceState::Unknown, "{other:?}");
+        assert_eq!(own.state_in(other, proc.path()), ProcessState::Elsewhere, "{other:?}");
     }
 }

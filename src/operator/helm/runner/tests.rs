@@ -43,11 +43,12 @@ fn upgrade(name: &str) -> Job {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        chart_identity: None,
         catalog_name: "identity".into(),
     };
     Job {
         release: key(name),
-        operation: Operation::Upgrade(upgrade),
+        operation: Operation::Upgrade(Box::new(upgrade)),
         revision: 4,
         deadline: LONG,
         scrubber: Arc::new(Scrubber::new(["hunter22"])),

@@ -8,7 +8,7 @@ use kube::core::{ApiResource, DynamicResourceScope};
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
 
-use crate::tasks::Scope;
+use osdpl_client::Scope;
 use osdpl_core::drift::{Entry, Kind};
 
 /// The name, the resourceVersion and the field managers of an object of any kind. The parser skips all other fields.

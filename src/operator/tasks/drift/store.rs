@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::head::ObjectHead;
-use crate::tasks::Scope;
 use crate::tasks::cache::WatchCache;
 use crate::tasks::watch::Update;
+use osdpl_client::Scope;
 use osdpl_core::drift::{Kind, ObjectId, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
@@ -82,10 +82,7 @@ pub(super) fn is_deployed(release: &ObservedRelease) -> bool {
 }
 
 fn is_in(scope: &Scope, id: &ObjectId) -> bool {
-    match scope {
-        Scope::All => true,
-        Scope::Namespaces(names) => !id.kind.namespaced || names.contains(&id.namespace),
-    }
+    !id.kind.namespaced || scope.contains(&id.namespace)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -84,15 +84,18 @@ impl Bodies {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Returns the fetches of bodies to start now, at most `limit`, and marks them as in flight.
+    /// Returns the fetches of bodies to start now, at most `limit`, and marks them as in flight. Drops the bodies of
+    /// records outside of these namespaces.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
+        namespaces: &BTreeSet<String>,
         limit: usize,
     ) -> Vec<impl Future<Output = Fetched> + Send + use<>> {
-        self.entries.retain(|key, entry| entry.in_flight || newest.contains_key(key));
+        let is_own = |key: &ReleaseKey| namespaces.contains(&key.namespace);
+        self.entries.retain(|key, entry| entry.in_flight || newest.contains_key(key) && is_own(key));
         let mut fetches = Vec::new();
-        for (key, newest) in newest {
+        for (key, newest) in newest.iter().filter(|(key, _)| is_own(key)) {
             let Some(meta) = newest.meta.as_ref().filter(|meta| is_wanted(meta)) else { continue };
             if fetches.len() < limit && self.needs_fetch(key, meta) {
                 fetches.push(self.fetch(key, meta));
@@ -185,4 +188,44 @@ fn read(record: &Partial<Record>, release: &ReleaseKey, known: Option<Arc<Object
     };
     let body = body::read(payload, &release.namespace, &objects, scrubber).map_err(|error| error.to_string());
     Outcome::Read { found, objects: Some(objects), body: Box::new(body) }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::ObjectMeta;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns a release whose only record has the labels of this operator.
+    fn labelled(namespace: &str) -> (ReleaseKey, Newest) {
+        let labels = json!({
+            "owner": "helm", "name": "nova", "version": "1", "status": "deployed", "osdpl.dev/attempt": "p1.a-1-v1",
+        });
+        let name = "sh.helm.release.v1.nova.v1";
+        let metadata =
+            json!({"name": name, "namespace": namespace, "uid": namespace, "resourceVersion": "1", "labels": labels});
+        let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+        let meta = RecordMeta::read(&metadata).unwrap();
+        assert!(matches!(meta.origin, RevisionOrigin::Ours(_)));
+        (ReleaseKey::new(namespace, "nova"), Newest { meta: Some(meta), ..Newest::default() })
+    }
+
+    #[tokio::test]
+    async fn reads_only_the_records_in_the_namespaces_of_the_cloud() {
+        let silent = axum::Router::new().fallback(std::future::pending::<String>);
+        let (_secrets, scrubber) = watch::channel(Arc::default());
+        let mut bodies = Bodies::new(Client::new(silent, "cloud"), scrubber, Problems::default());
+        let newest = BTreeMap::from([labelled("compute"), labelled("openstack"), labelled("tenant")]);
+        let namespaces = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert!(bodies.begin_fetches(&newest, &namespaces(&[]), 9).is_empty());
+        assert_eq!(bodies.begin_fetches(&newest, &namespaces(&["compute", "openstack"]), 9).len(), 2);
+        let keys: Vec<_> = bodies.entries.keys().map(ToString::to_string).collect();
+        assert_eq!(keys, ["compute/nova", "openstack/nova"]);
+        for key in bodies.entries.keys().cloned().collect::<Vec<_>>() {
+            bodies.store_fetched(Fetched { key, outcome: Outcome::Deleted });
+        }
+        bodies.begin_fetches(&newest, &namespaces(&["openstack"]), 9);
+        assert_eq!(bodies.entries.len(), 1, "the bodies in other namespaces are dropped");
+    }
 }

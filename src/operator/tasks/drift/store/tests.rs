@@ -17,7 +17,7 @@ fn release(status: Status) -> ObservedRelease {
         applied_objects: Arc::new([(id("api"), ExpectedFields::default())].into()),
         ..RecordBody::default()
     };
-    let attempt = Attempt { instance: "me".into(), revision: 1, owner: Liveness::Us };
+    let attempt = Attempt { label: "me".into(), revision: 1, owner: Liveness::Us };
     ObservedRelease { status, revision: 1, attempt: Some(attempt), body: Some(body), ..ObservedRelease::default() }
 }
 

@@ -1,0 +1,78 @@
+//! Resolves the names of hosts on threads of its own.
+//!
+//! The C library can wait for a DNS server for half a minute, and a thread that waits can't be stopped. tokio would
+//! resolve names on its threads for blocking work, which also decode release records and read charts.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use tokio::sync::{Semaphore, oneshot};
+
+/// The maximum number of names to resolve at once, so that a DNS outage does not create more and more threads.
+const LOOKUPS: usize = 4;
+
+static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
+
+/// Returns the addresses of a host, each with the port.
+///
+/// The function has no timeout. If its future is dropped, the thread still waits for the DNS server.
+///
+/// # Errors
+/// If the host has no address, or no DNS server responds.
+pub async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let name = (host.to_owned(), port);
+    run(move || Ok(name.to_socket_addrs()?.collect())).await
+}
+
+async fn run(lookup: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'static) -> io::Result<Vec<SocketAddr>> {
+    let running = RUNNING.acquire().await.map_err(io::Error::other)?;
+    let (sender, receiver) = oneshot::channel();
+    std::thread::Builder::new().name("dns".into()).spawn(move || {
+        // Nobody receives the result if the caller has stopped waiting.
+        let _ = sender.send(lookup());
+        drop(running);
+    })?;
+    receiver.await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn silent_dns_server_does_not_stop_other_work() {
+        // The same runtime as that of the operator.
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        runtime.block_on(async {
+            let mut servers = Vec::new();
+            let mut lookups = Vec::new();
+            for _ in 0..2 * LOOKUPS {
+                let (server, response) = mpsc::channel();
+                servers.push(server);
+                let (started, is_started) = oneshot::channel();
+                lookups.push(tokio::spawn(run(move || {
+                    let _ = started.send(());
+                    response.recv().map_err(io::Error::other)
+                })));
+                if servers.len() <= LOOKUPS {
+                    is_started.await.unwrap();
+                }
+            }
+            assert_eq!(tokio::task::spawn_blocking(|| "decoded").await.unwrap(), "decoded");
+            assert_eq!(resolve("192.0.2.1", 80).await.unwrap(), ["192.0.2.1:80".parse().unwrap()]);
+            assert!(lookups.iter().all(|lookup| !lookup.is_finished()));
+            assert_eq!(RUNNING.available_permits(), 0, "further lookups wait instead of starting threads");
+            drop(servers);
+            for lookup in lookups {
+                assert!(lookup.await.unwrap().is_err());
+            }
+            assert!(!resolve("localhost", 80).await.unwrap().is_empty());
+        });
+    }
+}

@@ -1,0 +1,35 @@
+//! The namespaces in which the operator has rights.
+
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+
+/// The namespaces in which the operator reads and writes objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All namespaces. One request or watch covers them.
+    All,
+    /// Only these namespaces. Each needs its own requests and watches.
+    Namespaces(Vec<String>),
+}
+
+impl Scope {
+    /// Returns the APIs that together cover all objects of a namespaced kind: one for the whole cluster, or one for
+    /// each namespace.
+    pub fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match self {
+            Self::All => vec![Api::all(client.clone())],
+            Self::Namespaces(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
+        }
+    }
+
+    /// Whether the operator has rights in a namespace.
+    pub fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespaces(names) => names.iter().any(|name| name == namespace),
+        }
+    }
+}

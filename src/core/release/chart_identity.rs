@@ -1,0 +1,65 @@
+//! Distinguishes a chart that the spec or the catalogue changed from a chart whose content someone else changed.
+
+use std::fmt;
+
+use osdpl_values::digest;
+
+/// The number of hexadecimal digits of each part of the label.
+const DIGITS: usize = 16;
+
+/// The chart of a revision: a digest of the request for the chart, and a digest of the chart's content.
+///
+/// `Display` writes the value of [`CHART_LABEL`](super::CHART_LABEL), and [`ChartIdentity::parse`] reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartIdentity {
+    request: String,
+    content: String,
+}
+
+impl ChartIdentity {
+    /// Creates the identity of a chart of this version, whose content has the digest `content`. `requested` is the
+    /// digest that the spec sets.
+    pub fn new(version: &str, requested: Option<&str>, content: &str) -> Self {
+        Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
+    }
+
+    /// Parses the value of a label; returns `None` for a value that osdpl does not write.
+    pub fn parse(label: &str) -> Option<Self> {
+        let (request, content) = label.split_once('-')?;
+        Some(Self { request: request.to_owned(), content: content.to_owned() })
+    }
+
+    /// Whether the chart has other content than `before`, although the same chart was requested.
+    pub fn is_changed_content_of(&self, before: &Self) -> bool {
+        self.request == before.request && self.content != before.content
+    }
+}
+
+impl fmt::Display for ChartIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.request, self.content)
+    }
+}
+
+fn short_digest(parts: &[&str]) -> String {
+    let mut text = digest(parts.iter().copied());
+    text.truncate(DIGITS);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_request_has_changed_content() {
+        let chart = ChartIdentity::new("2026.1.0", None, "sha256:aa");
+        assert!(ChartIdentity::new("2026.1.0", None, "sha256:bb").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.0", None, "sha256:aa").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.1", None, "sha256:bb").is_changed_content_of(&chart));
+        assert!(!ChartIdentity::new("2026.1.0", Some("sha256:bb"), "sha256:bb").is_changed_content_of(&chart));
+        assert_eq!(ChartIdentity::parse(&chart.to_string()), Some(chart.clone()));
+        assert!(chart.to_string().len() <= 63, "a label value has at most 63 characters");
+        assert_eq!(ChartIdentity::parse("2026"), None);
+    }
+}

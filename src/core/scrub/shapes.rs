@@ -1,0 +1,147 @@
+//! Finds secrets that osdpl does not know by their shape, or by the text around them.
+
+use super::assigned::find_assigned_secrets;
+
+/// The beginning and the minimum length of tokens: Keystone's Fernet tokens, and JSON Web Tokens.
+const TOKENS: [(&str, usize); 2] = [("gAAAAA", 60), ("eyJ", 40)];
+
+/// The words before a secret in the HTTP header `Authorization`.
+const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
+
+/// The minimum length of a secret after [`SCHEMES`], and of an unquoted secret after `password: `.
+const SHORTEST: usize = 6;
+
+/// Returns the byte ranges of secrets in a text.
+pub(super) fn find(text: &str) -> Vec<(usize, usize)> {
+    let mut found = in_urls(text);
+    found.extend(assigned(text));
+    found.extend(tokens(text));
+    found.extend(private_keys(text));
+    found
+}
+
+/// Finds values that are assigned to a secret key: `password=…`, `"token": "…"`.
+///
+/// In a sentence such as `cannot get a token: connection refused`, the word after the colon is no secret. So a value
+/// after a colon counts only if it is in quotes or does not look like a word.
+fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let values = find_assigned_secrets(text).into_iter().map(move |value| {
+        let start = value.as_ptr().addr() - text.as_ptr().addr();
+        (start, start + value.len())
+    });
+    values.filter(move |(start, end)| {
+        let (before, value) = (&text[..*start], &text[*start..*end]);
+        let is_unquoted = before.trim_end().ends_with(':');
+        !is_unquoted || value.len() >= SHORTEST && !is_word(value)
+    })
+}
+
+/// Whether a text is an ordinary word, name or URL of a sentence, or a part of a dump such as `Token:(*bool)(nil)`.
+fn is_word(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_alphabetic() || "-_./'".contains(letter);
+    text.contains(['{', '}', '(', ')', '[', ']', '<', '>', '"', ',', ':']) || text.chars().all(is_plain)
+}
+
+/// Finds tokens by their beginning, and the secrets of HTTP headers.
+fn tokens(text: &str) -> Vec<(usize, usize)> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.=+/~".contains(letter);
+    let mut found = Vec::new();
+    let mut add = |begin: &str, skip: usize, shortest: usize| {
+        for (at, _) in text.match_indices(begin) {
+            let start = at + skip;
+            let length = text[start..].find(|letter: char| !is_part(letter)).unwrap_or(text.len() - start);
+            if length >= shortest && (skip > 0 || !text[..at].ends_with(is_part)) {
+                found.push((start, start + length));
+            }
+        }
+    };
+    for (begin, shortest) in TOKENS {
+        add(begin, 0, shortest);
+    }
+    for scheme in SCHEMES {
+        add(scheme, scheme.len(), SHORTEST);
+    }
+    found
+}
+
+/// Finds private keys in PEM, without the lines that begin and end them.
+fn private_keys(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, begin) in text.match_indices("PRIVATE KEY-----") {
+        let is_end = text[..at].rsplit('\n').next().is_some_and(|line| line.contains("-----END"));
+        if !is_end {
+            let start = at + begin.len();
+            found.push((start, text[start..].find("-----END").map_or(text.len(), |length| start + length)));
+        }
+    }
+    found
+}
+
+pub(super) fn ends_a_url(letter: char) -> bool {
+    letter.is_whitespace() || "\"'`<>".contains(letter)
+}
+
+/// Finds the passwords in `scheme://user:password@host`, also in URLs that list several hosts, such as URLs of message
+/// queues.
+fn in_urls(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (scheme_end, separator) in text.match_indices("://") {
+        let start = scheme_end + separator.len();
+        let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
+        let mut host = start;
+        let mut last: Option<(usize, usize)> = None;
+        let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
+        for host_end in commas.chain([end]) {
+            // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
+            // a piece without `@` belongs to the next piece.
+            let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
+                continue;
+            };
+            let colon = text[host..at].find(':').map(|offset| host + offset + 1);
+            let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
+            found.extend(password);
+            (last, host) = (password, host_end + 1);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scrub::Scrubber;
+
+    #[test]
+    fn finds_unknown_secrets() {
+        let fernet = format!("gAAAAA{}", "Bq7x-_".repeat(20));
+        for (text, expected) in [
+            ("connect password=hunter2 user=nova", "connect password=[redacted] user=nova"),
+            ("{\"token\": \"hunter\", \"user\": \"x\"}", "{\"token\": \"[redacted]\", \"user\": \"x\"}"),
+            ("OS_PASSWORD='hunter 2' openstack", "OS_PASSWORD='[redacted]' openstack"),
+            ("X-Auth-Token: hunter22", "X-Auth-Token: [redacted]"),
+            ("Authorization: Bearer hunter-two", "Authorization: Bearer [redacted]"),
+            (&format!("token {fernet} expired"), "token [redacted] expired"),
+            (
+                "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nabc\n-----END RSA PRIVATE KEY-----\nb",
+                "a\n-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----\nb",
+            ),
+            ("-----BEGIN PRIVATE KEY-----\nMII", "-----BEGIN PRIVATE KEY-----[redacted]"),
+        ] {
+            assert_eq!(Scrubber::default().scrub(text), expected);
+        }
+    }
+
+    #[test]
+    fn keeps_ordinary_messages() {
+        for text in [
+            "Access denied for user 'nova'@'10.0.0.1' (using password: YES)",
+            "cannot get a token: connection refused",
+            "requesting a token: Post https://keystone/v3/auth/tokens: EOF",
+            "MountVolume.SetUp failed for volume \"etc\" : secret \"nova-etc\" not found",
+            "adminPassword: Invalid type. Expected: string, given: integer",
+            "the Bearer of bad news, Basic rules",
+            "gAAAAA is short",
+        ] {
+            assert_eq!(Scrubber::default().scrub(text), text);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Decides which content of additions to the catalogue is approved.
+//!
+//! The spec names the `ConfigMap`s, but others may edit them. So the content that a `ConfigMap` has when the spec first
+//! names it counts as approved by the spec, and so does content whose digest the spec names. Other content waits until
+//! a person approves the target hash. The status records the approved content, because only the operator writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::plan::Policy;
+
+/// Returns the additions whose content has changed since the spec or a person approved it.
+pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BTreeSet<String> {
+    let approved = |name: &String| deployment.status.as_ref()?.catalog.get(name);
+    let unpinned = deployment.spec.catalog.iter().filter(|reference| reference.digest.is_none());
+    let names = unpinned.map(|reference| &reference.name);
+    let is_changed = |name: &&String| approved(name).is_some_and(|digest| catalog.additions.get(*name) != Some(digest));
+    names.filter(is_changed).cloned().collect()
+}
+
+/// Returns the digest of the approved content of each addition after this pass, for the status.
+pub(crate) fn approved(
+    deployment: &OpenStackDeployment,
+    catalog: &Catalog,
+    policy: &Policy,
+    hash: &str,
+) -> BTreeMap<String, String> {
+    let mut approved = catalog.additions.clone();
+    if !policy.approves(hash) {
+        let before = deployment.status.iter().flat_map(|status| &status.catalog);
+        let kept = before.filter(|(name, _)| policy.changed_additions.contains(*name));
+        approved.extend(kept.map(|(name, digest)| (name.clone(), digest.clone())));
+    }
+    approved
+}
+
+#[cfg(test)]
+mod tests {
+    use osdpl_core::api::Approval;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deployment(catalog: &Value, status: &Value) -> OpenStackDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "nimbus"},
+            "spec": {"openstackRelease": "2026.1", "catalog": catalog}, "status": {"catalog": status},
+        }))
+        .unwrap()
+    }
+
+    /// Returns the changed additions, and the approved digests after a pass with this policy. The digests of the
+    /// present contents are `new`.
+    fn decided(catalog: &Value, status: &Value, policy: Policy) -> (Vec<String>, Value) {
+        let names = catalog.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
+        let additions = names.map(|name| (name, "new".to_owned())).collect();
+        let (deployment, mut catalog) = (deployment(catalog, status), Catalog::default());
+        catalog.additions = additions;
+        let policy = Policy { changed_additions: changed(&deployment, &catalog), ..policy };
+        let approved = approved(&deployment, &catalog, &policy, "hash");
+        (policy.changed_additions.into_iter().collect(), json!(approved))
+    }
+
+    #[test]
+    fn only_changed_content_that_the_spec_does_not_pin_needs_approval() {
+        let named =
+            json!([{"name": "changed"}, {"name": "pinned", "digest": "new"}, {"name": "added"}, {"name": "same"}]);
+        let status = json!({"changed": "old", "pinned": "old", "same": "new", "removed": "old"});
+        let (changed, approved) = decided(&named, &status, Policy::default());
+        assert_eq!(changed, ["changed"]);
+        assert_eq!(approved, json!({"changed": "old", "pinned": "new", "added": "new", "same": "new"}));
+    }
+
+    #[test]
+    fn approval_of_the_hash_approves_the_content() {
+        let (named, status) = (json!([{"name": "edge"}]), json!({"edge": "old"}));
+        let with = |policy| decided(&named, &status, policy).1;
+        let of_hash = |hash: &str| Policy { approved: Some(hash.into()), ..Policy::default() };
+        assert_eq!(with(of_hash("hash")), json!({"edge": "new"}));
+        assert_eq!(with(of_hash("other")), json!({"edge": "old"}));
+        assert_eq!(with(Policy { approval: Approval::Automatic, ..Policy::default() }), json!({"edge": "new"}));
+    }
+}

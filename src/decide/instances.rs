@@ -1,0 +1,97 @@
+//! Decides whether the deletion of a cloud waits, because an uninstall would destroy running instances.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+
+use super::draft::Draft;
+use super::requests::{Read, Response};
+use osdpl_core::api::{DELETE_WITH_INSTANCES, DeletionPolicy, OpenStackDeployment};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_access};
+use osdpl_core::release::{Status, Verb};
+use osdpl_values::Values;
+
+/// Returns why the deletion must wait; `None` if it may uninstall releases.
+///
+/// The deletion waits while Nova reports instances or can't be asked. While it does not wait, Nova is asked again until
+/// its uninstall begins.
+pub(crate) fn obstacle(
+    draft: &mut Draft<'_>,
+    observed: &Observed,
+    names: &BTreeMap<ReleaseKey, String>,
+) -> Option<String> {
+    let deployment = &draft.snapshot.deployment;
+    if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed, names) {
+        return None;
+    }
+    let releases = names.iter().filter_map(|(key, name)| {
+        let endpoint = draft.catalog().release(name)?.1.endpoint.as_ref()?;
+        let existing = observed.releases.get(key).filter(|existing| existing.is_ours())?;
+        (endpoint.keystone || is_compute(endpoint)).then_some((name, key, existing.revision))
+    });
+    let releases: Vec<_> = releases.collect();
+    let mut recorded: BTreeMap<&str, (&ReleaseKey, &Values)> = BTreeMap::new();
+    for (name, key, revision) in releases {
+        let read = Read::Values { release: key.clone(), revision, required: false };
+        if let Some(Response::Values(Ok(values))) = draft.read(read).map(|received| &received.response) {
+            recorded.insert(name, (key, values));
+        }
+    }
+    if draft.is_incomplete() {
+        return None;
+    }
+    let access = recorded_access(draft.catalog(), &recorded);
+    draft.requests.instances.clone_from(&access);
+    let problem = problem(draft, access.as_ref())?;
+    Some(advise(&problem, deployment))
+}
+
+/// Returns the problem with the instances; `None` if Nova has none.
+fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
+    let Some(access) = access else {
+        let why = "the release records don't contain the password of Keystone's administrator";
+        return Some(format!("Nova can't be asked for instances: {why}"));
+    };
+    match draft.snapshot.instances.as_ref().filter(|last| last.access == *access).map(|last| &last.found) {
+        Some(Ok(found)) => found.as_deref().map(describe_instance),
+        Some(Err(why)) => Some(format!("Nova can't be asked for instances: {why}")),
+        None => Some("Nova has not responded yet whether it has instances".to_owned()),
+    }
+}
+
+/// Returns a message about the problem, with the ways to continue.
+pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    format!(
+        "{problem}, so nothing is uninstalled: delete the instances first; or set spec.deletionPolicy to Detach, so \
+         that everything keeps running; or destroy them with the cloud: kubectl -n {namespace} annotate osdpl {name} \
+         {DELETE_WITH_INSTANCES}={name}"
+    )
+}
+
+/// Whether a person allowed that instances are destroyed, or the deletion uninstalls nothing.
+///
+/// The value of the annotation is the name of the cloud, so that a copied annotation allows nothing.
+pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
+    let is_allowed = deployment.annotations().get(DELETE_WITH_INSTANCES) == Some(&deployment.name_any());
+    is_allowed || deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
+}
+
+/// Whether the cloud has a Nova that was deployed once and whose uninstall has not begun.
+///
+/// A Nova whose namespace is being deleted does not count: Kubernetes deletes its pods, whatever osdpl does.
+fn has_deployed_nova(catalog: &Catalog, observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> bool {
+    names.iter().any(|(key, name)| {
+        let is_nova =
+            catalog.release(name).is_some_and(|(_, release)| release.endpoint.as_ref().is_some_and(is_compute));
+        let is_running = observed.releases.get(key).is_some_and(|existing| {
+            let is_gone = matches!(existing.status, Status::Uninstalling | Status::Uninstalled);
+            existing.is_ours() && existing.was_deployed && !is_gone
+        });
+        let is_uninstalling = observed.running.get(key).is_some_and(|helm| helm.verb == Verb::Uninstall);
+        let is_terminating = observed.terminating.contains(&key.namespace);
+        is_nova && is_running && observed.owned.contains(key) && !is_uninstalling && !is_terminating
+    })
+}

@@ -1,0 +1,124 @@
+//! Kills helm processes in time if their operator hangs or ends.
+//!
+//! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
+//! Lease. So the operator starts *itself* once more with a hidden subcommand. This guard process knows the time at
+//! which the last helm process must have ended, and kills all helm processes of the operator that exist then. The
+//! operator sends a later time with each renewal of the Lease.
+//!
+//! The guard also kills the helm processes that outlive the operator. They get SIGTERM from the kernel when the
+//! operator ends (see [`exec`](super::exec)), and helm could ignore this signal.
+
+#![allow(clippy::disallowed_methods, reason = "starts the guard process, and measures time in it")]
+
+use std::io::{self, BufRead as _};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::instance::process::{helm_processes, uptime};
+use super::{Error, Instance, exec};
+
+/// The hidden subcommand that calls [`guard_helm`]: `osdpl guard-helm <instance>`.
+pub const SUBCOMMAND: &str = "guard-helm";
+
+/// How long helm processes have to end after their operator has ended, before the guard kills them.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+
+/// The delay between two searches for helm processes.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+
+const PROC: &str = "/proc";
+
+/// The guard process of this operator process.
+pub(crate) struct Guard {
+    child: Child,
+    deadlines: ChildStdin,
+}
+
+impl Guard {
+    /// Starts the guard process.
+    ///
+    /// # Errors
+    /// If the process can't be started.
+    pub(crate) fn start(instance: &Instance) -> io::Result<Self> {
+        let mut command = Command::new(exec::SELF_PATH);
+        command.arg(SUBCOMMAND).arg(instance.as_str()).env_clear();
+        // A signal of the terminal to the operator's process group must not end the guard.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        let mut child = command.spawn()?;
+        let deadlines = child.stdin.take().ok_or_else(|| io::Error::other("the guard process has no stdin"))?;
+        Ok(Self { child, deadlines })
+    }
+
+    /// Sets the time until which helm may run.
+    ///
+    /// # Errors
+    /// If the guard process has ended.
+    pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
+        // Read the uptime before the clock. If this process freezes in between, the guard kills too early.
+        let uptime = uptime(Path::new(PROC))?;
+        let deadline = uptime + until.saturating_duration_since(Instant::now());
+        let line = format!("{}\n", deadline.as_millis());
+        self.deadlines.write_all(line.as_bytes()).await.map_err(|why| Error::Guard { why })
+    }
+
+    /// Waits until the guard process has ended. It ends before the operator only if someone kills it.
+    pub(crate) async fn ended(&mut self) {
+        // Ignore an error: the operator can't wait for the process, so the operator must not count on it.
+        let _ = self.child.wait().await;
+    }
+}
+
+/// Waits until the operator process `instance` ends or its time is over, and then kills all of its helm processes.
+///
+/// The function reads the times from stdin, as milliseconds since the machine started. It returns when the operator has
+/// closed stdin and none of its helm processes is left.
+///
+/// # Errors
+/// If `/proc` is not readable.
+pub fn guard_helm(instance: &str) -> Result<(), Error> {
+    let proc = Path::new(PROC);
+    let (sender, deadlines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = io::stdin().lock().lines().map_while(Result::ok);
+        // Sending fails only if the main thread has ended.
+        lines.filter_map(|line| line.parse().ok()).all(|deadline: u64| sender.send(deadline).is_ok());
+    });
+    let mut remaining = Duration::MAX;
+    let has_operator = loop {
+        match deadlines.recv_timeout(remaining) {
+            Ok(deadline) => remaining = Duration::from_millis(deadline).saturating_sub(uptime(proc)?),
+            Err(RecvTimeoutError::Timeout) => break true,
+            Err(RecvTimeoutError::Disconnected) => break false,
+        }
+    };
+    if !has_operator {
+        let end = Instant::now() + GRACE;
+        while Instant::now() < end && !helm_processes(proc, instance).is_empty() {
+            std::thread::sleep(SEARCH_INTERVAL);
+        }
+    }
+    // An operator that was frozen may still start helm when it continues. So search until the operator has ended.
+    loop {
+        let helm = helm_processes(proc, instance);
+        for pid in &helm {
+            kill(*pid);
+        }
+        match deadlines.recv_timeout(SEARCH_INTERVAL) {
+            Err(RecvTimeoutError::Disconnected) if helm.is_empty() => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(SEARCH_INTERVAL),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn kill(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Ignore an error: the process has just ended.
+    let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+}

@@ -1,0 +1,387 @@
+//! Elects the active operator: the process that holds the Lease `osdpl` in the operator's namespace.
+//!
+//! All other operator processes are standbys. Their watches run, and they serve the webhook, probes and metrics, but
+//! they run no pass and write nothing.
+//!
+//! The rules are those of client-go (`tools/leaderelection`): the holder renews the Lease every 2 s. A standby measures
+//! by its own monotonic clock how long the Lease has not changed, and never compares clocks of two machines. Each write
+//! names the resourceVersion of the Lease that it replaces. A clean shutdown releases the Lease after helm has ended.
+//! client-go's defaults apply to the times, and osdpl adds two for helm:
+//!
+//! | time since the last renewal | event |
+//! |---|---|
+//! | 10 s ([`RENEW_DEADLINE`]) | the holder writes nothing more and ends; its helm processes get SIGTERM |
+//! | 13 s (plus [`guard::GRACE`](crate::helm::guard)) | the guard kills helm, even if the holder is frozen |
+//! | 15 s ([`DURATION`]) | a standby takes the Lease |
+//! | 17 s (plus [`TAKEOVER_GRACE`](decide)) | the new holder starts its first pass |
+//!
+//! If the holder's process has ended on the same machine, or in an earlier container of the same pod, a successor takes
+//! the Lease at once.
+//!
+//! # What the Lease can't prevent
+//!
+//! A request that a process has sent before it lost the Lease can take effect later: it may wait in the network or in
+//! the API server. If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each
+//! helm process may send a last request before the guard kills it, and the operator may send a request whose check was
+//! just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the
+//! loss only with its next renewal. Optimistic concurrency limits such requests: the status, the finalizer, annotations
+//! and release records are written with their resourceVersion, and pods and leftovers are deleted by their uid.
+
+#![allow(clippy::disallowed_methods, reason = "measures time")]
+
+mod clients;
+mod decide;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::{Api, Client};
+use osdpl_client::explain;
+use osdpl_core::api::MANAGER;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use clients::Clients;
+
+use crate::helm::{Guard, Instance, ProcessState, guard};
+use decide::{Seen, Step, next_step};
+
+/// The name of the Lease.
+pub const NAME: &str = "osdpl";
+
+/// How long the Lease is valid after its last renewal.
+const DURATION: Duration = Duration::from_secs(15);
+
+/// The time after which the holder gives up if it can't renew the Lease.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The delay between two renewals, and between two checks of a standby.
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// How long a request for the Lease may take. After a lost connection, there is time for a second attempt.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The delay between two checks whether a holder on this machine has ended. The check needs no request.
+const LOCAL_RECHECK: Duration = Duration::from_millis(250);
+
+/// Whether this process is the active operator. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct Leadership(watch::Sender<Option<Instant>>);
+
+impl Default for Leadership {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
+
+impl Leadership {
+    /// Whether this process is the active operator, and the time of its last renewal is not over.
+    pub fn may_write(&self) -> bool {
+        self.0.borrow().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether this process is the active operator.
+    pub fn is_active(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// Waits until this process is the active operator.
+    pub async fn acquired(&self) {
+        // Waiting can't fail: `self` keeps the sender.
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    }
+
+    fn activate(&self, until: Instant) {
+        self.0.send_replace(Some(until));
+    }
+
+    fn end(&self) {
+        self.0.send_replace(None);
+    }
+}
+
+/// Why this process is not the active operator any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The holder could not renew the Lease in time.
+    #[error(
+        "the operator could not renew its Lease for {limit} s: {0}; it ends, so that another operator can take over; \
+         check the connection to the API server", limit = RENEW_DEADLINE.as_secs()
+    )]
+    Expired(String),
+    /// Another process holds the Lease.
+    #[error("{0} has taken the Lease from this operator, which was frozen or cut off; this operator ends")]
+    Taken(String),
+    /// The guard process, without which helm must not run, has ended or can't be started.
+    #[error("{0}; the operator ends")]
+    Guard(String),
+}
+
+/// Takes and renews the Lease for this process.
+pub struct Elector {
+    api: Api<Lease>,
+    instance: Instance,
+    /// The identity of this process in the Lease: the name of its pod, if it has one, and its instance.
+    identity: String,
+    leadership: Leadership,
+    lease: Option<Lease>,
+    seen: Option<Seen>,
+}
+
+impl Elector {
+    /// Creates an elector for the Lease in `namespace`; `pod` is the name of this pod.
+    pub fn new(client: Client, namespace: &str, instance: Instance, pod: Option<&str>, leadership: Leadership) -> Self {
+        let identity = pod.map_or_else(|| instance.to_string(), |pod| format!("{pod}_{instance}"));
+        Self { api: Api::namespaced(client, namespace), instance, identity, leadership, lease: None, seen: None }
+    }
+
+    /// Reads the Lease.
+    ///
+    /// # Errors
+    /// If a request to the API server fails.
+    pub async fn read(&mut self) -> Result<(), kube::Error> {
+        self.lease = self.api.get_opt(NAME).await?;
+        self.seen = Seen::after_read(self.seen.take(), self.lease.as_ref(), Instant::now());
+        Ok(())
+    }
+
+    /// Waits for the Lease, and renews it until `release` is cancelled. Then releases the Lease and returns.
+    ///
+    /// # Errors
+    /// If this process loses the Lease. The process must then end at once.
+    pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
+        let renewed = tokio::select! {
+            renewed = self.acquire() => renewed,
+            () = release.cancelled() => {
+                if self.is_own() {
+                    self.release().await;
+                }
+                return Ok(());
+            }
+        };
+        let mut guard = Guard::start(&self.instance).map_err(|error| Lost::Guard(error.to_string()))?;
+        let lost = tokio::select! {
+            lost = self.hold(renewed, &mut guard) => Some(lost),
+            () = release.cancelled() => None,
+        };
+        self.leadership.end();
+        if let Some(lost) = lost {
+            return Err(lost);
+        }
+        self.release().await;
+        Ok(())
+    }
+
+    /// Takes the Lease as soon as it is free. Returns when the request that took it was sent, after the grace period.
+    async fn acquire(&mut self) -> Instant {
+        let (mut reported_holder, mut reported_error) = (None, String::new());
+        loop {
+            let holder = self.holder().map(str::to_owned);
+            match self.try_acquire().await {
+                Ok(Some(sent)) => return sent,
+                Ok(None) if reported_holder != holder => {
+                    tracing::info!(holder, "this operator is a standby until the Lease is free");
+                    reported_holder = holder;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let error = error.to_string();
+                    if reported_error != error {
+                        tracing::warn!(error, "the Lease can't be read or taken; retrying");
+                        reported_error = error;
+                    }
+                    tokio::time::sleep(RETRY_PERIOD).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the Lease, and takes it or waits until the next attempt.
+    async fn try_acquire(&mut self) -> Result<Option<Instant>, Failure> {
+        request(self.read()).await?;
+        match next_step(self.seen.as_ref(), self.holder_state(), Instant::now()) {
+            Step::Take(grace) => {
+                let sent = Instant::now();
+                match request(self.write(self.identity.clone())).await {
+                    Ok(()) => {}
+                    // Another process was faster.
+                    Err(Failure::Conflict) => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+                tracing::info!(?grace, "this operator has taken the Lease");
+                tokio::time::sleep(grace).await;
+                Ok(Some(sent))
+            }
+            Step::Wait(pause) => {
+                let holder_ends = async {
+                    while self.holder_state() == ProcessState::Running {
+                        tokio::time::sleep(LOCAL_RECHECK).await;
+                    }
+                    if self.holder_state() == ProcessState::Elsewhere {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                // The result does not matter: the next attempt decides again.
+                let _ = tokio::time::timeout(pause, holder_ends).await;
+                Ok(None)
+            }
+        }
+    }
+
+    fn holder(&self) -> Option<&str> {
+        self.seen.as_ref().and_then(Seen::holder)
+    }
+
+    fn is_own(&self) -> bool {
+        self.holder() == Some(self.identity.as_str())
+    }
+
+    fn holder_state(&self) -> ProcessState {
+        if self.is_own() {
+            // The response to an earlier attempt was lost.
+            return ProcessState::Ended;
+        }
+        self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
+    }
+
+    /// Renews the Lease until it is lost; returns the reason. `renewed` is the time of the request that took the Lease.
+    async fn hold(&mut self, mut renewed: Instant, guard: &mut Guard) -> Lost {
+        loop {
+            let mut problem = "this process was frozen, or got no processor time".to_owned();
+            let deadline = renewed + RENEW_DEADLINE;
+            if let Err(error) = guard.extend(deadline + guard::GRACE).await {
+                return Lost::Guard(error.to_string());
+            }
+            self.leadership.activate(deadline);
+            loop {
+                let pause = RETRY_PERIOD.min(deadline.saturating_duration_since(Instant::now()));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = guard.ended() => return Lost::Guard("the guard process of helm was killed".into()),
+                }
+                let sent = Instant::now();
+                if sent >= deadline {
+                    return Lost::Expired(problem);
+                }
+                match tokio::time::timeout_at(deadline.into(), self.renew()).await {
+                    Ok(Ok(())) => {
+                        renewed = sent;
+                        break;
+                    }
+                    Ok(Err(RenewError::Taken(holder))) => return Lost::Taken(holder),
+                    Ok(Err(RenewError::Request(error))) => problem = error.to_string(),
+                    Err(_) => problem = Failure::Timeout.to_string(),
+                }
+                tracing::warn!(error = problem, "the Lease can't be renewed; retrying");
+            }
+        }
+    }
+
+    async fn renew(&mut self) -> Result<(), RenewError> {
+        match request(self.write(self.identity.clone())).await {
+            Ok(()) => Ok(()),
+            // Someone else has changed or deleted the Lease since this process wrote it.
+            Err(Failure::Conflict | Failure::Missing) => {
+                request(self.read()).await?;
+                match self.holder().filter(|holder| *holder != self.identity) {
+                    Some(holder) if self.lease.is_some() => Err(RenewError::Taken(holder.to_owned())),
+                    _ => Ok(request(self.write(self.identity.clone())).await?),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Releases the Lease, so that a standby can take it at once.
+    async fn release(&mut self) {
+        match request(self.write(String::new())).await {
+            Ok(()) => tracing::info!("this operator has released the Lease"),
+            Err(error) => tracing::warn!(%error, "the Lease can't be released; the next operator waits for its end"),
+        }
+    }
+
+    /// Writes the Lease with this holder, if nobody has changed it since this process read it.
+    async fn write(&mut self, holder: String) -> Result<(), kube::Error> {
+        let now = MicroTime(Timestamp::now());
+        let before = self.lease.as_ref().and_then(|lease| lease.spec.clone());
+        let before_holder = before.as_ref().and_then(|before| before.holder_identity.as_ref());
+        let is_taken = !holder.is_empty() && before_holder != Some(&holder);
+        let transitions =
+            before.as_ref().map_or(0, |before| before.lease_transitions.unwrap_or(0) + i32::from(is_taken));
+        let before = before.unwrap_or_default();
+        let content = LeaseSpec {
+            acquire_time: if is_taken { Some(now.clone()) } else { before.acquire_time.clone() },
+            renew_time: Some(now),
+            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            lease_transitions: Some(transitions),
+            holder_identity: Some(holder),
+            ..before
+        };
+        let metadata = self.lease.as_ref().map_or_else(
+            || ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() },
+            |lease| lease.metadata.clone(),
+        );
+        let lease = Lease { metadata, spec: Some(content) };
+        let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
+        self.lease = Some(match self.lease {
+            Some(_) => self.api.replace(NAME, &params, &lease).await?,
+            None => self.api.create(&params, &lease).await?,
+        });
+        self.seen = Seen::after_read(self.seen.take(), self.lease.as_ref(), Instant::now());
+        Ok(())
+    }
+}
+
+/// Returns the instances that hold an operator's Lease in any namespace.
+pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
+    let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
+    let leases = Api::<Lease>::all(client.clone()).list(&named).await?;
+    let holders = leases.items.into_iter().filter_map(|lease| lease.spec?.holder_identity);
+    Ok(holders.map(|holder| instance_of(&holder).to_owned()).collect())
+}
+
+/// Returns the instance in the identity of a holder, which may begin with the name of a pod.
+fn instance_of(holder: &str) -> &str {
+    holder.rsplit_once('_').map_or(holder, |(_, instance)| instance)
+}
+
+/// Why a request for the Lease failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// Someone else has changed, created or deleted the Lease.
+    #[error("the Lease has changed")]
+    Conflict,
+    #[error("the Lease's namespace does not exist; create it, or set the operator's namespace with --namespace")]
+    Missing,
+    #[error("the API server did not respond in time")]
+    Timeout,
+    #[error("{}", explain(.0))]
+    Other(Box<kube::Error>),
+}
+
+/// Why a renewal failed.
+enum RenewError {
+    /// Another process, which the field names, holds the Lease.
+    Taken(String),
+    Request(Failure),
+}
+
+impl From<Failure> for RenewError {
+    fn from(failure: Failure) -> Self {
+        Self::Request(failure)
+    }
+}
+
+async fn request<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(Failure::Conflict),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Missing),
+        Ok(Err(error)) => Err(Failure::Other(Box::new(error))),
+        Err(_) => Err(Failure::Timeout),
+    }
+}

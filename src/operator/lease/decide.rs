@@ -1,0 +1,146 @@
+//! Decides when a process may take the Lease. Pure.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+
+use super::{DURATION, RETRY_PERIOD};
+use crate::helm::ProcessState;
+
+/// How long a process that takes an expired Lease waits before it starts to work.
+///
+/// Together with [`DURATION`], this is 4 s longer than the time after which the helm processes of the last holder are
+/// killed. The reserve covers clocks of different speeds and slow machines.
+pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// The Lease as this process last saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Seen {
+    content: LeaseSpec,
+    /// When this process first saw this content, by its own clock. The times in the Lease come from the clocks of other
+    /// machines and do not count.
+    since: Instant,
+}
+
+/// What a process that does not hold the Lease does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Take the Lease, and wait this long before any other write.
+    Take(Duration),
+    /// Check again after this time.
+    Wait(Duration),
+}
+
+impl Seen {
+    /// Returns the state after a read of the Lease; `lease` is `None` if it does not exist.
+    ///
+    /// The deletion of the Lease does not end the time of its holder, because the holder does not notice the deletion
+    /// at once.
+    pub(super) fn after_read(before: Option<Self>, lease: Option<&Lease>, now: Instant) -> Option<Self> {
+        let Some(lease) = lease else { return before };
+        let content = lease.spec.clone().unwrap_or_default();
+        match before {
+            Some(before) if before.content == content => Some(before),
+            _ => Some(Self { content, since: now }),
+        }
+    }
+
+    /// Returns the holder of the Lease; `None` if the last holder has released it.
+    pub(super) fn holder(&self) -> Option<&str> {
+        self.content.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+    }
+
+    /// Returns how long the Lease remains valid if its holder does not renew it.
+    fn remaining(&self, now: Instant) -> Duration {
+        let duration = self.content.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        // Never trust a shorter duration: this version relies on its own for the end of the holder's helm processes.
+        let duration = duration.map_or(DURATION, Duration::from_secs).max(DURATION);
+        (self.since + duration).saturating_duration_since(now)
+    }
+}
+
+/// Returns what a process does that does not hold the Lease; `holder` is the state of the holder's process.
+pub(super) fn next_step(seen: Option<&Seen>, holder: ProcessState, now: Instant) -> Step {
+    let Some(seen) = seen.filter(|seen| seen.holder().is_some()) else { return Step::Take(Duration::ZERO) };
+    let remaining = seen.remaining(now);
+    match holder {
+        ProcessState::Ended => Step::Take(Duration::ZERO),
+        // A process that is frozen is still running.
+        ProcessState::Running | ProcessState::Elsewhere if remaining.is_zero() => Step::Take(TAKEOVER_GRACE),
+        ProcessState::Running | ProcessState::Elsewhere => Step::Wait(RETRY_PERIOD.min(remaining)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+    use ProcessState::{Elsewhere, Ended, Running};
+
+    fn lease(holder: &str, renewed: i64) -> Lease {
+        let renew_time = Some(MicroTime(Timestamp::from_second(renewed).unwrap()));
+        let content = LeaseSpec { holder_identity: Some(holder.into()), renew_time, ..LeaseSpec::default() };
+        Lease { spec: Some(content), ..Lease::default() }
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn takes_a_missing_or_released_lease_at_once() {
+        let now = Instant::now();
+        assert_eq!(next_step(None, Elsewhere, now), Step::Take(Duration::ZERO));
+        let released = Seen::after_read(None, Some(&lease("", 1)), now);
+        assert_eq!(next_step(released.as_ref(), Elsewhere, now), Step::Take(Duration::ZERO));
+    }
+
+    #[test]
+    fn waits_for_the_duration_after_the_last_observed_renewal() {
+        let start = Instant::now();
+        // The time in the Lease is far in the past or future of this machine's clock, and must not count.
+        for renewed in [0, 32_503_680_000] {
+            let first = Seen::after_read(None, Some(&lease("a", renewed)), start);
+            let same = Seen::after_read(first, Some(&lease("a", renewed)), start + seconds(14));
+            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
+            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(14)), Step::Wait(seconds(1)));
+            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
+            let renewed = Seen::after_read(same, Some(&lease("a", renewed + 2)), start + seconds(15));
+            assert_eq!(next_step(renewed.as_ref(), Elsewhere, start + seconds(29)), Step::Wait(seconds(1)));
+        }
+    }
+
+    #[test]
+    fn the_deletion_of_the_lease_does_not_end_the_time_of_its_holder() {
+        let start = Instant::now();
+        let seen = Seen::after_read(None, Some(&lease("a", 1)), start);
+        let deleted = Seen::after_read(seen, None, start + seconds(1));
+        assert_eq!(next_step(deleted.as_ref(), Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
+        assert_eq!(next_step(deleted.as_ref(), Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
+    }
+
+    #[test]
+    fn takes_the_lease_of_a_local_process_when_it_has_ended() {
+        let now = Instant::now();
+        let seen = Seen::after_read(None, Some(&lease("a", 1)), now);
+        assert_eq!(next_step(seen.as_ref(), Running, now), Step::Wait(RETRY_PERIOD));
+        assert_eq!(next_step(seen.as_ref(), Ended, now), Step::Take(Duration::ZERO));
+        assert_eq!(
+            next_step(seen.as_ref(), Running, now + DURATION),
+            Step::Take(TAKEOVER_GRACE),
+            "the process is frozen"
+        );
+    }
+
+    #[test]
+    fn a_short_duration_in_the_lease_does_not_count() {
+        let now = Instant::now();
+        for (stored, expected) in [(1, DURATION), (-1, DURATION), (60, seconds(60))] {
+            let mut lease = lease("a", 1);
+            lease.spec.as_mut().unwrap().lease_duration_seconds = Some(stored);
+            assert_eq!(Seen::after_read(None, Some(&lease), now).unwrap().remaining(now), expected);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Runs validations on a thread of their own, one at a time.
+//!
+//! A validation takes CPU time. On the operator's main thread, it would delay reconcile passes and probes, and on the
+//! runtime's only blocking thread the reading of charts and release records.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::Context as _;
+use tokio::sync::{mpsc, oneshot};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread that runs validations. The thread ends after this value is dropped.
+pub(super) struct Worker {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Worker {
+    /// Starts the thread. `waiting` jobs may wait for it.
+    ///
+    /// # Errors
+    /// If the operating system refuses to start a thread.
+    pub(super) fn start(waiting: usize) -> anyhow::Result<Self> {
+        let (jobs, mut queue) = mpsc::channel::<Job>(waiting);
+        let run = move || {
+            while let Some(job) = queue.blocking_recv() {
+                // Rust has printed the message of a panic already. The thread must survive it.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+            }
+        };
+        std::thread::Builder::new().name("webhook".into()).spawn(run).context("starting the webhook's thread")?;
+        Ok(Self { jobs })
+    }
+
+    /// Runs `work` on the thread, and returns its result; `None` if it panicked.
+    ///
+    /// Does not run `work` if the caller has stopped to wait.
+    pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let (sender, result) = oneshot::channel();
+        let job = move || {
+            if !sender.is_closed() {
+                let _ = sender.send(work());
+            }
+        };
+        self.jobs.send(Box::new(job)).await.ok()?;
+        result.await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn survives_a_panic_and_skips_abandoned_jobs() {
+        let worker = Worker::start(1).unwrap();
+        assert_eq!(worker.run(|| -> u8 { panic!("hunter2") }).await, None);
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let mut blocking = Box::pin(worker.run(move || wait.recv()));
+        assert!(futures::poll!(&mut blocking).is_pending());
+        let mut abandoned = Box::pin(worker.run(|| -> u8 { panic!("an abandoned job must not run") }));
+        assert!(futures::poll!(&mut abandoned).is_pending());
+        drop(abandoned);
+        release.send(()).unwrap();
+        blocking.await.unwrap().unwrap();
+        assert_eq!(worker.run(|| std::thread::current().name() == Some("webhook")).await, Some(true));
+    }
+}

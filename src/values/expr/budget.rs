@@ -1,0 +1,105 @@
+//! Bounds the evaluation of expressions in steps and in bytes.
+//!
+//! A catalogue addition is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours, and a
+//! chain of `replace` doubles a text until the memory is used up.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::failure::Failure;
+
+/// An amount of work: steps of the evaluation, and bytes of the values that it creates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// One step for each part of an expression each time that it is evaluated, and for each 32 bytes that a function
+    /// reads.
+    pub steps: usize,
+    /// The size of all values that the evaluation creates or copies, even if it drops them at once.
+    pub bytes: usize,
+}
+
+impl Work {
+    /// The limit of one evaluation of one expression: tens of milliseconds. The largest expression of the catalogue needs
+    /// a tenth of it, for as many flavors as a spec may have.
+    pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
+    /// The limit of all evaluations of one resource.
+    pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
+
+    fn exceeds(self, limit: Self) -> bool {
+        self.steps > limit.steps || self.bytes > limit.bytes
+    }
+}
+
+/// Counts the work of all evaluations that share a scope, and the largest one.
+#[derive(Debug, Default)]
+pub(super) struct Total {
+    steps: AtomicUsize,
+    bytes: AtomicUsize,
+    most_steps: AtomicUsize,
+    most_bytes: AtomicUsize,
+}
+
+impl Total {
+    pub fn used(&self) -> Work {
+        Work { steps: self.steps.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// Returns the most steps, and the most bytes, that one evaluation has used.
+    pub fn largest(&self) -> Work {
+        Work { steps: self.most_steps.load(Ordering::Relaxed), bytes: self.most_bytes.load(Ordering::Relaxed) }
+    }
+
+    fn add(&self, work: Work) {
+        self.steps.fetch_add(work.steps, Ordering::Relaxed);
+        self.bytes.fetch_add(work.bytes, Ordering::Relaxed);
+        self.most_steps.fetch_max(work.steps, Ordering::Relaxed);
+        self.most_bytes.fetch_max(work.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts the work of one evaluation; adds it to the total when dropped.
+pub(super) struct Budget<'a> {
+    used: Work,
+    before: Work,
+    total: &'a Total,
+}
+
+impl<'a> Budget<'a> {
+    pub fn new(total: &'a Total) -> Self {
+        Self { used: Work::default(), before: total.used(), total }
+    }
+
+    /// Counts steps.
+    pub fn step(&mut self, steps: usize) -> Result<(), Failure> {
+        self.used.steps = self.used.steps.saturating_add(steps);
+        self.check()
+    }
+
+    /// Counts the steps of reading a text.
+    pub fn read(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.step(bytes / 32)
+    }
+
+    /// Counts the bytes of a value before the evaluation creates it.
+    pub fn create(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        self.read(bytes)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.used.exceeds(Work::OF_ONE) {
+            return Err(Failure::TooMuch { of: "an expression", limit: Work::OF_ONE });
+        }
+        let steps = self.before.steps.saturating_add(self.used.steps);
+        let bytes = self.before.bytes.saturating_add(self.used.bytes);
+        if (Work { steps, bytes }).exceeds(Work::OF_ALL) {
+            return Err(Failure::TooMuch { of: "all expressions together", limit: Work::OF_ALL });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Budget<'_> {
+    fn drop(&mut self) {
+        self.total.add(self.used);
+    }
+}

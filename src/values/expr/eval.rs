@@ -1,0 +1,389 @@
+//! Evaluates the syntax tree of an expression on JSON values.
+//!
+//! The crate cel could evaluate its trees itself. But such an evaluation has no limit, and it copies the result of a
+//! `map` or `filter` for each item. The evaluation here borrows the variables, and counts each step and each byte that
+//! it creates (`budget.rs`). `same.rs` compares the results with those of cel.
+
+use std::borrow::Cow;
+
+use cel::IdedExpr;
+use cel::common::ast::operators as name;
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, MapExpr, SelectExpr};
+use serde_json::{Map, Value};
+
+use super::budget::Budget;
+use super::failure::Failure;
+use super::{Scope, functions, operators};
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// A variable that a comprehension such as `list.map(item, …)` declares.
+#[derive(Clone, Copy)]
+struct Local<'v> {
+    name: &'v str,
+    value: &'v Value,
+    outer: Option<&'v Self>,
+}
+
+/// Evaluates a tree with the variables of a scope.
+pub(super) fn evaluate(tree: &IdedExpr, scope: &Scope) -> Result<Value> {
+    let mut evaluation = Evaluation { scope, budget: Budget::new(scope.total()) };
+    let result = evaluation.value(tree, None)?;
+    evaluation.own(result)
+}
+
+/// Returns the approximate size of a value in memory, in bytes.
+pub(super) fn size(value: &Value) -> usize {
+    let content = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| 64 + key.len() + size(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + content
+}
+
+/// The state of an evaluation.
+pub(super) struct Evaluation<'a> {
+    pub scope: &'a Scope<'a>,
+    pub budget: Budget<'a>,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Returns an owned value; copies the value only if it is borrowed.
+    pub fn own(&mut self, value: Cow<Value>) -> Result<Value> {
+        if let Cow::Borrowed(value) = value {
+            self.budget.create(size(value))?;
+        }
+        Ok(value.into_owned())
+    }
+
+    /// Whether two values are equal, as JSON.
+    pub fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
+        match (one, other) {
+            (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
+                self.budget.read(size(one) + size(other))?;
+            }
+            (Value::String(one), Value::String(other)) => self.budget.read(one.len().min(other.len()))?,
+            _ => {}
+        }
+        Ok(one == other)
+    }
+
+    fn value<'v>(&mut self, tree: &'v IdedExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
+    where
+        'a: 'v,
+    {
+        self.budget.step(1)?;
+        match &tree.expr {
+            Expr::Literal(literal) => self.literal(literal).map(Cow::Owned),
+            Expr::Ident(name) => self.variable(name, locals).map(Cow::Borrowed),
+            Expr::Select(select) => self.select(select, locals),
+            Expr::Call(call) => self.call(call, locals),
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension, locals).map(Cow::Owned),
+            Expr::List(list) => self.values(&list.elements, locals).map(|items| Cow::Owned(items.into())),
+            Expr::Map(map) => self.map(map, locals).map(Cow::Owned),
+            Expr::Struct(_) | Expr::Unspecified => Err(Failure::Types),
+        }
+    }
+
+    fn literal(&mut self, literal: &LiteralValue) -> Result<Value> {
+        Ok(match literal {
+            LiteralValue::Null => Value::Null,
+            LiteralValue::Boolean(flag) => (*flag.inner()).into(),
+            LiteralValue::Int(number) => (*number.inner()).into(),
+            LiteralValue::UInt(number) => (*number.inner()).into(),
+            LiteralValue::Double(number) => (*number.inner()).into(),
+            LiteralValue::String(text) => {
+                self.budget.create(text.inner().len())?;
+                text.inner().into()
+            }
+            LiteralValue::Bytes(_) => return Err(Failure::Types),
+        })
+    }
+
+    fn variable<'v>(&self, name: &str, locals: Option<&Local<'v>>) -> Result<&'v Value>
+    where
+        'a: 'v,
+    {
+        let mut local = locals;
+        while let Some(found) = local {
+            if found.name == name {
+                return Ok(found.value);
+            }
+            local = found.outer;
+        }
+        self.scope.variable(name).ok_or_else(|| Failure::Undeclared(name.to_owned()))
+    }
+
+    /// Returns a field of a map, or whether the map has the field; `false` if the operand is not a map, as in cel.
+    fn select<'v>(&mut self, select: &'v SelectExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
+    where
+        'a: 'v,
+    {
+        let (operand, field) = (self.value(&select.operand, locals)?, &select.field);
+        if select.test || !operand.is_object() {
+            return Ok(Cow::Owned(operand.get(field).is_some().into()));
+        }
+        let found = match operand {
+            Cow::Borrowed(operand) => operand.get(field).map(Cow::Borrowed),
+            Cow::Owned(mut operand) => operand.get_mut(field).map(|value| Cow::Owned(value.take())),
+        };
+        found.ok_or_else(|| Failure::NoKey(field.clone()))
+    }
+
+    fn values<'v>(&mut self, trees: &'v [IdedExpr], locals: Option<&'v Local<'v>>) -> Result<Vec<Value>>
+    where
+        'a: 'v,
+    {
+        let mut items = Vec::with_capacity(trees.len());
+        for tree in trees {
+            self.budget.create(size_of::<Value>())?;
+            let item = self.value(tree, locals)?;
+            items.push(self.own(item)?);
+        }
+        Ok(items)
+    }
+
+    fn map<'v>(&mut self, map: &'v MapExpr, locals: Option<&'v Local<'v>>) -> Result<Value>
+    where
+        'a: 'v,
+    {
+        let mut made = Map::new();
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { return Err(Failure::Types) };
+            let key = self.value(&entry.key, locals)?;
+            let key = key_of(&key).ok_or(Failure::Types)?.into_owned();
+            self.budget.create(64 + key.len())?;
+            let value = self.value(&entry.value, locals)?;
+            made.insert(key, self.own(value)?);
+        }
+        Ok(made.into())
+    }
+
+    fn call<'v>(&mut self, call: &'v CallExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
+    where
+        'a: 'v,
+    {
+        let result = match (call.func_name.as_str(), call.args.as_slice()) {
+            (name::CONDITIONAL, [condition, yes, no]) => {
+                let taken = if self.condition(condition, locals)? { yes } else { no };
+                return self.value(taken, locals);
+            }
+            (name::INDEX, [of, at]) => return self.index(of, at, locals),
+            (name::LOGICAL_OR, [one, other]) => self.logical(one, other, true, locals)?.into(),
+            (name::LOGICAL_AND, [one, other]) => self.logical(one, other, false, locals)?.into(),
+            (name::LOGICAL_NOT, [one]) => (!self.condition(one, locals)?).into(),
+            (name::NOT_STRICTLY_FALSE, [one]) => match self.condition(one, locals) {
+                Err(failure @ Failure::TooMuch { .. }) => return Err(failure),
+                condition => condition.unwrap_or(true).into(),
+            },
+            (name::NEGATE, [one]) => match self.value(one, locals)?.as_ref() {
+                Value::Number(number) => operators::negate(number)?,
+                _ => return Err(Failure::Operands),
+            },
+            (operator, [one, other]) if call.target.is_none() && is_binary(operator) => {
+                let (one, other) = (self.value(one, locals)?, self.value(other, locals)?);
+                self.binary(operator, one, other)?
+            }
+            (function, arguments) => {
+                let trees = call.target.as_deref().into_iter().chain(arguments);
+                let arguments = trees.map(|tree| self.value(tree, locals)).collect::<Result<Vec<_>>>()?;
+                functions::call(self, function, &arguments)?
+            }
+        };
+        Ok(Cow::Owned(result))
+    }
+
+    fn condition<'v>(&mut self, tree: &'v IdedExpr, locals: Option<&'v Local<'v>>) -> Result<bool>
+    where
+        'a: 'v,
+    {
+        self.value(tree, locals)?.as_bool().ok_or(Failure::Operands)
+    }
+
+    /// Evaluates `||` or `&&`: the operand `decisive` decides, even if the other operand fails.
+    fn logical<'v>(
+        &mut self,
+        one: &'v IdedExpr,
+        other: &'v IdedExpr,
+        decisive: bool,
+        locals: Option<&'v Local<'v>>,
+    ) -> Result<bool>
+    where
+        'a: 'v,
+    {
+        let one = match self.condition(one, locals) {
+            Ok(one) if one == decisive => return Ok(decisive),
+            Err(failure @ Failure::TooMuch { .. }) => return Err(failure),
+            one => one,
+        };
+        let other = self.condition(other, locals)?;
+        if other == decisive { Ok(decisive) } else { one }
+    }
+
+    fn index<'v>(&mut self, of: &'v IdedExpr, at: &'v IdedExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
+    where
+        'a: 'v,
+    {
+        let (of, at) = (self.value(of, locals)?, self.value(at, locals)?);
+        match of.as_ref() {
+            Value::Array(_) => {
+                let at = at.as_i64().ok_or(Failure::Types)?;
+                let at = usize::try_from(at).map_err(|_| Failure::Index)?;
+                take(of, at).ok_or(Failure::Index)
+            }
+            Value::Object(_) => {
+                let key = key_of(&at).ok_or(Failure::Operands)?;
+                take(of, key.as_ref()).ok_or_else(|| Failure::NoKey(key.into_owned()))
+            }
+            _ => Err(Failure::Operands),
+        }
+    }
+
+    fn binary(&mut self, operator: &str, one: Cow<Value>, other: Cow<Value>) -> Result<Value> {
+        Ok(match operator {
+            name::EQUALS => self.equal(&one, &other)?.into(),
+            name::NOT_EQUALS => (!self.equal(&one, &other)?).into(),
+            name::LESS => operators::compare(&one, &other)?.is_lt().into(),
+            name::LESS_EQUALS => operators::compare(&one, &other)?.is_le().into(),
+            name::GREATER => operators::compare(&one, &other)?.is_gt().into(),
+            name::GREATER_EQUALS => operators::compare(&one, &other)?.is_ge().into(),
+            name::IN => match other.as_ref() {
+                Value::Array(items) => self.contains(items, &one)?.into(),
+                Value::Object(map) => map.contains_key(key_of(&one).ok_or(Failure::Types)?.as_ref()).into(),
+                _ => return Err(Failure::Operands),
+            },
+            _ => match (one.as_ref(), other.as_ref()) {
+                (Value::Number(one), Value::Number(other)) => operators::calculate(operator, one, other)?,
+                (Value::String(_), Value::String(_)) | (Value::Array(_), Value::Array(_)) if operator == name::ADD => {
+                    self.concatenate(one, other)?
+                }
+                _ => return Err(Failure::Operands),
+            },
+        })
+    }
+
+    /// Whether a list contains a value.
+    pub fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
+        for item in items {
+            self.budget.step(1)?;
+            if self.equal(item, value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn concatenate(&mut self, one: Cow<Value>, other: Cow<Value>) -> Result<Value> {
+        let mut joined = self.own(one)?;
+        match (&mut joined, self.own(other)?) {
+            (Value::String(joined), Value::String(other)) => joined.push_str(&other),
+            (Value::Array(joined), Value::Array(other)) => joined.extend(other),
+            _ => return Err(Failure::Operands),
+        }
+        Ok(joined)
+    }
+
+    /// Evaluates `all`, `exists`, `exists_one`, `map` or `filter`, which cel's parser expands to a fold of a list.
+    fn comprehension<'v>(&mut self, fold: &'v ComprehensionExpr, locals: Option<&'v Local<'v>>) -> Result<Value>
+    where
+        'a: 'v,
+    {
+        let range = self.value(&fold.iter_range, locals)?;
+        let initial = self.value(&fold.accu_init, locals)?;
+        let mut result = self.own(initial)?;
+        match range.as_ref() {
+            Value::Array(items) => {
+                for item in items {
+                    if !self.fold(fold, item, &mut result, locals)? {
+                        break;
+                    }
+                }
+            }
+            Value::Object(map) => {
+                for key in map.keys() {
+                    self.budget.create(key.len())?;
+                    if !self.fold(fold, &Value::from(key.as_str()), &mut result, locals)? {
+                        break;
+                    }
+                }
+            }
+            _ => return Err(Failure::Operands),
+        }
+        if is_variable(&fold.result, &fold.accu_var) {
+            return Ok(result);
+        }
+        let accumulated = Local { name: &fold.accu_var, value: &result, outer: locals };
+        let result = self.value(&fold.result, Some(&accumulated))?;
+        self.own(result)
+    }
+
+    /// Adds an item to the result of a fold; returns `false`, without the item, if the result is final.
+    fn fold(
+        &mut self,
+        fold: &ComprehensionExpr,
+        item: &Value,
+        result: &mut Value,
+        locals: Option<&Local<'_>>,
+    ) -> Result<bool> {
+        let accumulated = Local { name: &fold.accu_var, value: result, outer: locals };
+        if !self.condition(&fold.loop_cond, Some(&accumulated))? {
+            return Ok(false);
+        }
+        let local = Local { name: &fold.iter_var, value: item, outer: locals };
+        self.accumulate(&fold.loop_step, &fold.accu_var, result, &local)?;
+        Ok(true)
+    }
+
+    /// Evaluates the step of a fold. The steps of `map` and `filter` append to the list without copying it.
+    fn accumulate(&mut self, step: &IdedExpr, accumulator: &str, result: &mut Value, local: &Local<'_>) -> Result<()> {
+        if is_variable(step, accumulator) {
+            return Ok(());
+        }
+        if let Expr::Call(CallExpr { func_name, args, .. }) = &step.expr {
+            match (func_name.as_str(), args.as_slice(), &mut *result) {
+                (name::CONDITIONAL, [condition, yes, no], _) => {
+                    let taken = if self.condition(condition, Some(local))? { yes } else { no };
+                    return self.accumulate(taken, accumulator, result, local);
+                }
+                (name::ADD, [one, IdedExpr { expr: Expr::List(list), .. }], Value::Array(items))
+                    if is_variable(one, accumulator) =>
+                {
+                    items.extend(self.values(&list.elements, Some(local))?);
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        let accumulated = Local { name: accumulator, value: result, outer: Some(local) };
+        let value = self.value(step, Some(&accumulated))?;
+        *result = self.own(value)?;
+        Ok(())
+    }
+}
+
+fn is_binary(operator: &str) -> bool {
+    operator == name::IN || operator.starts_with('_')
+}
+
+fn is_variable(tree: &IdedExpr, name: &str) -> bool {
+    matches!(&tree.expr, Expr::Ident(ident) if ident == name)
+}
+
+/// Returns a scalar as a key of a map.
+fn key_of(key: &Value) -> Option<Cow<'_, str>> {
+    match key {
+        Value::String(key) => Some(Cow::Borrowed(key)),
+        Value::Number(_) | Value::Bool(_) => Some(Cow::Owned(key.to_string())),
+        _ => None,
+    }
+}
+
+/// Returns an item of a list, or a field of a map.
+fn take(of: Cow<Value>, at: impl serde_json::value::Index) -> Option<Cow<Value>> {
+    match of {
+        Cow::Borrowed(of) => of.get(at).map(Cow::Borrowed),
+        Cow::Owned(mut of) => of.get_mut(at).map(|value| Cow::Owned(value.take())),
+    }
+}

@@ -1,0 +1,33 @@
+//! Defines why an evaluation fails.
+
+use super::budget::Work;
+
+/// Why an evaluation fails. The messages contain no values of variables, because values may be secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("there is no key `{0}`")]
+    NoKey(String),
+    #[error("`{0}` does not exist")]
+    Undeclared(String),
+    #[error("an operator does not support the types of its operands")]
+    Operands,
+    #[error("function `{0}` failed")]
+    Function(&'static str),
+    #[error("an index is out of the list's bounds")]
+    Index,
+    #[error("the types do not match")]
+    Types,
+    #[error("a number is divided by zero, or the result is too large")]
+    Arithmetic,
+    /// A text of a Secret is not available.
+    #[error("key {key:?} of Secret {name} is not available")]
+    Secret { name: String, key: String },
+    /// The evaluation, or all evaluations of the resource, need more work than the limit.
+    #[error(
+        "{of} may take at most {} steps and create at most {} MiB of values; use shorter lists and texts, or nest \
+         fewer `all`, `exists`, `map` and `filter`",
+        limit.steps,
+        limit.bytes >> 20
+    )]
+    TooMuch { of: &'static str, limit: Work },
+}

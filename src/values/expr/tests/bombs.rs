@@ -1,0 +1,50 @@
+//! Evaluates expressions that need much more work than the limit.
+
+use serde_json::json;
+
+use super::*;
+
+fn refused(expression: &str) -> (String, Work) {
+    let variables = json!({"spec": {"list": (0..300).collect::<Vec<_>>(), "text": "aaaaaaaaaa"}});
+    let scope = Scope::new(map(variables));
+    let error = Expression::compile(expression).unwrap().evaluate(&scope).unwrap_err();
+    (error.to_string(), scope.used())
+}
+
+#[test]
+fn stops_at_the_limit_of_steps_or_bytes() {
+    let nested = (0..8).rev().fold("true".to_owned(), |body, depth| format!("spec.list.all(x{depth}, {body})"));
+    let some = nested.replacen(".all(", ".exists(", 8).replace("true", "false");
+    let doubled = format!("spec.text{}", ".replace('a', 'aaaaaaaaaa')".repeat(9));
+    let added = (0..25).fold("spec.text".to_owned(), |text, _| format!("[{text}].map(t, t + t)[0]"));
+    let joined = (0..8).fold("spec.text".to_owned(), |text, _| format!("spec.list.map(i, {text}).join('')"));
+    let lists = (0..8).fold("[1]".to_owned(), |list, _| format!("[{list}].map(l, spec.list.map(i, l))[0]"));
+    let split = format!("{doubled}.split('')");
+    let pattern = "spec.list.all(i, !spec.text.matches('[ab]*a[ab]{1000}'))";
+    let keys = "spec.list.map(i, sshKey(string(i)))";
+    let swallowed = format!("({nested}) || true");
+    for bomb in [&nested, &some, &doubled, &added, &joined, &lists, &split, pattern, keys, &swallowed] {
+        let (error, used) = refused(bomb);
+        let remedy =
+            "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
+        assert!(error.contains(remedy), "{error}");
+        // The evaluation counts the work before it works, so the counters may be above the limit, but not the work.
+        assert!(used.steps > Work::OF_ONE.steps || used.bytes > Work::OF_ONE.bytes, "{bomb}: {used:?}");
+    }
+}
+
+#[test]
+fn all_expressions_of_a_resource_share_a_limit() {
+    let scope = Scope::new(map(json!({"spec": {"list": (0..100).collect::<Vec<_>>()}})));
+    let expression = Expression::compile("spec.list.all(a, spec.list.all(b, true))").unwrap();
+    let failed = (0..1000).find_map(|_| expression.evaluate(&scope.nested(Values::new())).err()).unwrap();
+    assert!(failed.to_string().contains("all expressions together may take at most 10000000 steps"), "{failed}");
+}
+
+#[test]
+fn refuses_structs_and_bytes() {
+    for expression in ["spec.A{a: 1}", "b'a'", "nothing(1)", "-(-9223372036854775807 - 1)"] {
+        let Ok(compiled) = Expression::compile(expression) else { continue };
+        assert!(compiled.evaluate(&Scope::new(map(json!({"spec": {}})))).is_err(), "{expression}");
+    }
+}

@@ -1,0 +1,129 @@
+//! CRDs of charts: the operator creates missing ones, changes existing ones only after approval, and never changes CRDs
+//! of another owner or newer ones.
+
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use osdpl_core::api::{MANAGER, OpenStackDeployment, reason};
+use serde_json::{Value, json};
+
+use crate::approval::copy;
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::world::{World, run_test};
+
+/// The cluster-wide CRD of a test. Its group contains the test's namespace.
+struct Crd<'a> {
+    world: &'a World,
+    api: Api<CustomResourceDefinition>,
+    name: String,
+}
+
+impl<'a> Crd<'a> {
+    fn of(world: &'a World) -> Self {
+        let name = format!("widgets.{}.example.org", world.namespace);
+        Self { world, api: Api::all(world.client.clone()), name }
+    }
+
+    /// Returns the CRD with these fields in the spec of its objects.
+    fn with_fields(&self, fields: &[&str]) -> Value {
+        let fields: serde_json::Map<_, _> =
+            fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+        let spec = json!({"type": "object", "properties": fields});
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": self.name},
+            "spec": {
+                "group": format!("{}.example.org", self.world.namespace), "scope": "Namespaced",
+                "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        })
+    }
+
+    /// Returns a folder of charts in which memcached's chart contains the CRD with these fields.
+    fn charts(&self, fields: &[&str]) -> PathBuf {
+        let folder = self.world.folder.path().join("charts");
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
+        std::fs::create_dir_all(folder.join("memcached/crds")).unwrap();
+        std::fs::write(folder.join("memcached/crds/widgets.yaml"), self.with_fields(fields).to_string()).unwrap();
+        folder
+    }
+
+    /// Applies the CRD with these fields as a field manager.
+    async fn apply(&self, manager: &str, fields: &[&str]) {
+        let params = PatchParams::apply(manager).force();
+        self.api.patch(&self.name, &params, &Patch::Apply(self.with_fields(fields))).await.unwrap();
+    }
+
+    /// Returns the names of the fields in the spec of the CRD's objects, in the cluster.
+    async fn fields(&self) -> Vec<String> {
+        let crd = serde_json::to_value(self.api.get(&self.name).await.unwrap()).unwrap();
+        let schema = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
+        schema.as_object().unwrap().keys().cloned().collect()
+    }
+
+    async fn delete(&self) {
+        drop(self.api.delete(&self.name, &DeleteParams::default()).await.unwrap());
+    }
+}
+
+#[test]
+fn changes_crds_only_after_approval() {
+    run_test("crd-change", async |world| {
+        let crd = Crd::of(world);
+        let _operator = world.operator().charts(&crd.charts(&["colour", "size"])).start().await;
+        let spec = services(&["memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(crd.fields().await, ["colour", "size"], "a missing CRD needs no approval");
+
+        crd.apply(MANAGER, &["colour", "weight"]).await;
+        let changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        world.apply(&changed).await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        let message = cloud.child("memcached").message;
+        assert!(message.contains("its chart changes CRDs that the cluster already has"), "{message}");
+        assert!(message.contains(&crd.name), "{message}");
+        assert_eq!((crd.fields().await, world.helm_runs().len()), (vec!["colour".into(), "weight".into()], 1));
+        world.osdpl(&["approve"]);
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+        };
+        world.until("memcached is upgraded", is_upgraded).await;
+        assert_eq!(crd.fields().await, ["colour", "size"]);
+
+        crd.apply(MANAGER, &["colour", "size", "weight"]).await;
+        world.apply(&spec).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(3)).then_some(())
+        };
+        world
+            .until("memcached is upgraded without approval, because the CRD in the cluster is newer", is_upgraded)
+            .await;
+        assert_eq!(crd.fields().await, ["colour", "size", "weight"]);
+        crd.delete().await;
+    });
+}
+
+#[test]
+fn keeps_crds_of_other_owners() {
+    run_test("crd-foreign", async |world| {
+        let crd = Crd::of(world);
+        crd.apply("argocd-controller", &["colour"]).await;
+        let _operator = world.operator().charts(&crd.charts(&["colour", "size"])).start().await;
+        let mut spec = services(&["memcached"]);
+        spec["approval"] = json!("Automatic");
+        world.apply(&spec).await;
+        let message = world.until_reason(reason::FOREIGN).await.child("memcached").message;
+        let owner = format!("CRD {}, which field manager \"argocd-controller\" owns", crd.name);
+        assert!(message.contains(&owner) && message.contains("hand the CRDs of the chart over"), "{message}");
+        assert_eq!((crd.fields().await, world.helm_runs().len()), (vec!["colour".into()], 0));
+        // The owner updates the CRD.
+        crd.apply("argocd-controller", &["colour", "size"]).await;
+        world.until_ready().await;
+        crd.delete().await;
+    });
+}

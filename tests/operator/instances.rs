@@ -1,0 +1,76 @@
+//! A cloud with instances is not deleted: the webhook refuses the request, and the operator uninstalls nothing.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::DeleteParams;
+use osdpl_core::api::OpenStackDeployment;
+
+use crate::cloud::{NAME, StatusAccess};
+use crate::fake_apis::{Behaviour, FakeApis};
+use crate::hosts::{nova, without_node_dependencies};
+use crate::webhook::{HOOK, register, write_certificate};
+use crate::world::{World, run_test, with_timeout};
+
+/// Waits until the API server refuses the deletion of the test's resource, and returns the message.
+///
+/// The API server applies a changed webhook configuration after a delay, and does not report when it does so.
+async fn until_refused(world: &World) -> String {
+    let refused = async {
+        loop {
+            let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
+            if let Err(error) = world.deployments().delete(NAME, &params).await {
+                return error.to_string();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    with_timeout("the webhook refuses the deletion", refused).await
+}
+
+/// Waits until the status says why the deletion waits. Checks that nothing is uninstalled.
+async fn until_waiting(world: &World, why: &str) {
+    let waits = |cloud: &OpenStackDeployment| {
+        let message = cloud.condition("Ready")?.message;
+        (cloud.reason() == "Deleting" && message.contains(why)).then_some(message)
+    };
+    let message = world.until(&format!("the deletion waits: {why}"), waits).await;
+    assert!(message.contains(&format!("osdpl.dev/delete-with-instances={NAME}")), "{message}");
+    assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
+}
+
+#[test]
+fn deletion_waits_until_nova_has_no_instances() {
+    run_test("instances", async |world| {
+        let server = FakeApis::start(&["identity", "compute"]).await;
+        server.nova.add_server("node-1", "web", "ACTIVE");
+        let catalogue = without_node_dependencies(world);
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
+        let authority = write_certificate(&certificate, &key);
+        let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+        let webhook = ["--webhook-listen", &address, "--webhook-certificate", certificate, "--webhook-key", key];
+        let operator = world.setup_with_fake_apis(&server).catalog(&catalogue).arguments(&webhook).start().await;
+        world.apply(&nova()).await;
+        world.until_ready().await;
+
+        register(world, &address, &authority).await;
+        let refused = until_refused(world).await;
+        assert!(refused.contains("Nova has instances, such as web-name, so nothing is uninstalled"), "{refused}");
+        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        webhooks.delete(HOOK, &DeleteParams::default()).await.unwrap();
+
+        world.delete_named(NAME).await;
+        until_waiting(world, "Nova has instances, such as web-name").await;
+        operator.kill();
+        server.set_behaviour("nova-api", Behaviour::Unavailable);
+        let _operator = world.setup_with_fake_apis(&server).catalog(&catalogue).start().await;
+        until_waiting(world, "Nova can't be asked for instances").await;
+        server.set_behaviour("nova-api", Behaviour::Normal);
+        until_waiting(world, "Nova has instances, such as web-name").await;
+        server.nova.remove_server("web");
+        world.until_gone().await;
+    });
+}

@@ -1,0 +1,118 @@
+//! Objects that the operator cannot use: a release record that is too large, a damaged record, and a damaged Secret with
+//! credentials. The status names the object and the way out, and the cloud continues when the object is usable again.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use osdpl_core::api::{OpenStackDeployment, reason};
+use serde_json::json;
+
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::world::{World, run_test};
+
+/// Waits until the message of a release contains this text, and returns the message.
+async fn until_message(world: &World, release: &str, text: &str) -> String {
+    let find = |cloud: &OpenStackDeployment| {
+        let message = cloud.child(release).message;
+        message.contains(text).then_some(message)
+    };
+    world.until(&format!("the message of {release} contains {text:?}"), find).await
+}
+
+/// Returns a text that gzip cannot compress well.
+fn incompressible(length: usize) -> String {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    let letter = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(letters[usize::try_from(state % 64).unwrap()])
+    };
+    (0..length).map(letter).collect()
+}
+
+#[test]
+fn names_a_release_whose_record_is_too_large() {
+    run_test("large-record", async |world| {
+        let small = services(&["memcached"]);
+        let mut large = small.clone();
+        let names = ["one", "two"];
+        for name in names {
+            let values = json!({name: incompressible(900_000)}).to_string();
+            let map = json!({"metadata": {"name": name}, "data": {"values.yaml": values}});
+            world
+                .api::<ConfigMap>()
+                .create(&PostParams::default(), &serde_json::from_value(map).unwrap())
+                .await
+                .unwrap();
+        }
+        large["services"]["memcached"]["releases"]["memcached"]["valuesFrom"] =
+            names.map(|name| json!({"kind": "ConfigMap", "name": name})).into();
+        let _operator = world.operator().start().await;
+        world.apply(&large).await;
+        let message = until_message(world, "memcached", "in one Secret, which may not be larger than 1 MiB").await;
+        let release = format!("all objects of {}/memcached", world.namespace);
+        assert!(message.contains(&release) && message.contains("make the values smaller"), "{message}");
+        assert_eq!(world.until_reason(reason::FAILED).await.condition("Stalled").unwrap().status, "True");
+        world.apply(&small).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 2, "the operator does not retry with the same values");
+    });
+}
+
+#[test]
+fn names_a_damaged_record_and_continues_without_it() {
+    run_test("damaged-record", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let changed = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        world.apply(&changed).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+        };
+        world.until("memcached is upgraded", is_upgraded).await;
+        let record = "sh.helm.release.v1.memcached.v2";
+        let secrets: Api<Secret> = world.api();
+        let damage = Patch::Merge(json!({"data": {"release": "ZGFtYWdlZA=="}}));
+        secrets.patch(record, &PatchParams::default(), &damage).await.unwrap();
+        let named = format!("Secret {}/{record}: the release record does not hold a release", world.namespace);
+        let message = until_message(world, "memcached", &named).await;
+        assert!(message.contains("or delete it if an older revision is good"), "{message}");
+        assert_eq!(world.helm_runs().len(), 2);
+        secrets.delete(record, &DeleteParams::default()).await.unwrap();
+        world.until("memcached is upgraded again", is_upgraded).await;
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 300);
+    });
+}
+
+#[test]
+fn replaces_no_damaged_credentials() {
+    run_test("damaged-credentials", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        world.delete().await;
+        world.until_gone().await;
+        let name = format!("{NAME}-credentials-mariadb");
+        let secrets: Api<Secret> = world.api();
+        let good = secrets.get(&name).await.unwrap().data.unwrap();
+        let patch = async |value| {
+            let patch = Patch::Merge(json!({"data": {"root": value}}));
+            secrets.patch(&name, &PatchParams::default(), &patch).await.unwrap()
+        };
+        let damaged = patch(json!("//4=")).await;
+        world.apply(&spec).await;
+        let named = format!("Secret {}/{name} has a value that is no UTF-8 text", world.namespace);
+        let message = until_message(world, "mariadb", &named).await;
+        assert!(message.contains("restore the Secret from a backup"), "{message}");
+        let kept = secrets.get(&name).await.unwrap();
+        assert_eq!(kept.resource_version(), damaged.resource_version(), "the operator does not write the Secret");
+        patch(serde_json::to_value(&good["root"]).unwrap()).await;
+        world.until_ready().await;
+        assert_eq!(secrets.get(&name).await.unwrap().data.unwrap(), good);
+    });
+}
