@@ -74,7 +74,8 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths of the secrets in Secret manifests that the recorded or the desired values contain.
+    /// The recorded and the desired values can contain manifests of Secrets. These are the paths of the secret data in
+    /// such manifests.
     paths_in_secrets: Vec<Path>,
 }
 

@@ -155,11 +155,17 @@ impl Context {
 /// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop` is
 /// cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
+    let was_active = context.leadership.is_active();
     tokio::select! {
         () = context.tasks.ready() => {}
         () = stop.cancelled() => return,
     }
-    if !context.leadership.is_active() {
+    if context.leadership.is_active() {
+        if !was_active {
+            // The previous active operator may have written secrets since this process read them.
+            context.learn_stored_secrets().await;
+        }
+    } else {
         context.metrics.set_ready();
         tokio::select! {
             () = context.leadership.acquired() => context.learn_stored_secrets().await,

@@ -146,7 +146,7 @@ async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     assert_eq!(
         server.nova.reads(),
         reads,
-        "the operator must query Nova only for maintenances that are active and not ready to drain yet"
+        "the operator must not query Nova for a maintenance whose window has not begun"
     );
     world.delete_maintenance("third").await;
     world.until_maintenance_deleted("third").await;

@@ -1,5 +1,5 @@
-//! Warns about publicly known passwords. A warning names the field with the password and the Secret for a new password.
-//! It never contains the password itself.
+//! Warns about publicly known passwords. A warning names the field that contains the password, and the Secret into which
+//! the user must write a new one. It never contains the password itself.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The additions that a spec names: finds their `ConfigMap`s and checks their digests.
+//! Finds the `ConfigMap`s of the additions that a spec names, and checks their digests.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret with a Ceph user's key. It has the same type as the Secrets that the charts' own Jobs write.
+    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs write Secrets of this type.
     Secret,
     /// A Secret of type `Opaque`, which Kubernetes uses for any data.
     Opaque,

@@ -48,7 +48,7 @@ impl Context {
     /// Returns why the deletion of a resource is refused; `None` if it may be deleted.
     ///
     /// The deletion is refused while Nova reports instances or can't be asked. A cloud without a deployed Nova, and a
-    /// resource in a namespace that is being deleted, may always be deleted. A standby refuses no deletion.
+    /// resource in a namespace that is being deleted, may always be deleted.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,
@@ -63,14 +63,13 @@ impl Context {
         let children = deployment.status.iter().flat_map(|status| &status.children);
         let has_nova = children.into_iter().any(|(name, child)| is_nova(name) && child.revision.is_some());
         let is_terminating = self.inputs.namespaces().terminating.contains(&namespace);
-        // A standby does not know how to ask Nova. Then the deletion waits in the pass of the active operator.
-        let is_standby = !self.leadership.is_active();
-        if !has_nova || is_terminating || is_standby || may_delete_instances(deployment) {
+        if !has_nova || is_terminating || may_delete_instances(deployment) {
             return None;
         }
         let setting = self.setting.borrow().clone();
         let found = match setting.as_ref().map(|setting| setting.nova()) {
-            None => Err("the operator has not read the cloud yet; try again".to_owned()),
+            // A standby refuses the deletion, too: the API server can't take back a deletion that the webhook admitted.
+            None => Err("this operator is a standby, or has not read the cloud yet; try again".to_owned()),
             Some(Err(why)) => Err(why.to_owned()),
             Some(Ok(access)) => client.find_instance(access).await.map_err(|error| error.to_string()),
         };

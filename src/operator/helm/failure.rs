@@ -123,7 +123,7 @@ const TOO_LARGE: &[&str] = &[
     "Request entity too large: ",
 ];
 
-/// The phrases for a lost connection to the API server.
+/// The phrases for an API server that helm can't reach, or that can't answer.
 const LOST: &[&str] = &[
     "connect: connection refused",
     "connection reset by peer",

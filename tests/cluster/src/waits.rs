@@ -185,7 +185,11 @@ mod tests {
         assert!(writer.new_patch("a", annotations("new")).is_some());
         assert!(!writer.finish("a", true), "nothing else is to be sent");
         assert!(!writer.finish("b", true));
-        assert_eq!(writer.new_patch("b", annotations("old")), None, "the watch has not reported the patch yet");
+        assert_eq!(
+            writer.new_patch("b", annotations("old")),
+            None,
+            "it must not be sent again before the watch reports it"
+        );
         assert!(writer.finish("b", false), "a failed patch is sent again");
     }
 }

@@ -55,8 +55,8 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
 /// Returns the releases to render: each release whose chart is available, once for each set of values that it has in
 /// the clouds.
 ///
-/// Random output does not depend on the values. So the test looks for random output only once for each release and
-/// OpenStack release.
+/// Rendering a piece twice shows random output, which does not depend on the values. So the test looks for random output
+/// only once for each helm release and OpenStack release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();

@@ -1,5 +1,6 @@
-//! Reads `values/rules.yaml`: the table `rules` (conditions on values), and the tables `pools`, `apart`, `shared` and
-//! `unshared`.
+//! Reads `values/rules.yaml`: the tables `rules` (conditions on values), `pools` (database connections of processes),
+//! `apart` (servers with a quorum that should run on different nodes), `shared` (claims that pods on several nodes mount)
+//! and `unshared` (provisioners whose volumes only one node can mount).
 
 use serde::Deserialize;
 

@@ -69,7 +69,7 @@ fn last_lines(text: &str) -> &str {
     &text[start..]
 }
 
-/// Replaces long values in a message, as in `Invalid value: {…8 KB…}: field is immutable`.
+/// Replaces each long value after `Invalid value: ` with `…`. The API server can dump a whole object there.
 fn without_dumps(text: &str) -> String {
     const INTRODUCTION: &str = "Invalid value: ";
     let mut kept = String::new();

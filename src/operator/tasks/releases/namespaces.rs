@@ -1,4 +1,4 @@
-//! Finds the namespaces of clouds before the first plan names them.
+//! Finds the namespaces in which the task for release records starts. Later, each plan names the namespaces.
 
 use std::collections::BTreeSet;
 
