@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use osdpl_core::api::{DEPLOYMENT_LABEL, FINALIZER, OpenStackDeployment};
+use kube::api::{ListParams, Patch, PatchParams};
+use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services};
@@ -37,7 +37,7 @@ fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
 
-/// Triggers three passes one after the other: two by changes of the resource, one by a new object with osdpl's label.
+/// Triggers two passes one after the other by changes of the resource.
 async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     let until_next_pass = async |before: u64| {
         let counted = async {
@@ -53,12 +53,6 @@ async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     until_next_pass(before).await;
     let before = passes(operator);
     world.annotate("example.org/round", json!(round.to_string())).await;
-    until_next_pass(before).await;
-    let before = passes(operator);
-    // A ConfigMap with osdpl's label triggers a pass of every OpenStackDeployment.
-    let metadata = json!({"name": format!("round-{round}"), "labels": {DEPLOYMENT_LABEL: "elsewhere.cloud"}});
-    let map = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-    world.api::<ConfigMap>().create(&PostParams::default(), &map).await.unwrap();
     until_next_pass(before).await;
 }
 
