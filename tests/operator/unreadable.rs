@@ -31,6 +31,8 @@ async fn create_deep_resource(world: &World) {
 fn deeply_nested_resource_affects_only_itself() {
     run_test("unreadable-deep", async |world| {
         world.apply(&services(&["memcached"])).await;
+        // Creation times have whole seconds. If both were equal, either resource could take precedence.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         create_deep_resource(world).await;
         let _operator = world.operator().start().await;
         world.until_ready().await;
