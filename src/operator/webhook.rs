@@ -194,7 +194,7 @@ impl Reviewer {
 
     /// Returns the response to the request to delete a resource.
     async fn review_deletion(&self, request: &Value) -> Value {
-        // A resource of another version of the CRD has no obstacle that this operator could find.
+        // This operator can't read a resource of another version of the CRD, and does not refuse its deletion.
         let obstacle = match serde_json::from_value(request["oldObject"].clone()) {
             Ok(deployment) => {
                 let deployment: OpenStackDeployment = deployment;
