@@ -22,12 +22,12 @@ use super::connect::remember_server;
 use osdpl_client::{HttpConfig, Scope};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
-use osdpl_maintenance::{OpenStackClient, REQUEUE_DELAY};
+use osdpl_maintenance::{OpenStackClient, Operator as _, REQUEUE_DELAY};
 use osdpl_operator::charts;
 use osdpl_operator::cluster::{Cluster, stored_secrets};
 use osdpl_operator::controller::{self, CatalogHandle, ChartSource, Context, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
-use osdpl_operator::lease::{Clients, Elector, Leadership};
+use osdpl_operator::lease::{Clients, Elector, Leadership, Lost};
 use osdpl_operator::tasks::{NODE_GRACE, Options, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web::{self, Health};
@@ -144,27 +144,22 @@ impl Arguments {
         let openstack = OpenStackClient::new(http_config);
         let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
         let release = CancellationToken::new();
-        let mut election = tokio::spawn(elector.run(release.clone()));
+        let mut election = tokio::spawn(elect(elector, context.clone(), release.clone()));
         let interval = Duration::from_secs(self.maintenance_poll);
-        let maintenance = osdpl_maintenance::run((writes, scope), context.clone(), openstack, interval, stop.clone());
+        let maintenance = osdpl_maintenance::run(writes, context.clone(), openstack, interval, stop.clone());
         let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
-        let mut reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
-        let shutdown = async {
-            let stopped = wait_for_stop(&mut reconciling, signals.next()).await;
-            tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
-            stop.cancel();
-            runner.shutdown().await;
-            checking.abort();
-            stopped?;
-            reconciling.await?;
-            maintenance.await?;
+        let reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
+        let running = Running { reconciling, maintenance, checking, runner, stop };
+        let stopped = async {
+            running.stop_at(signals.next()).await?;
+            // The election ends when it has released the Lease.
             release.cancel();
             std::future::pending::<anyhow::Result<()>>().await
         };
         tokio::select! {
             // Without the Lease, the operator ends at once, and helm with it.
             elected = &mut election => elected??,
-            stopped = shutdown => stopped?,
+            stopped = stopped => stopped?,
         }
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
@@ -200,6 +195,8 @@ impl Arguments {
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(http_config),
+            // Without this query, the deletion of a cloud would wait for its instances forever.
+            nova: Some(http_config.clone()),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
     }
@@ -241,6 +238,39 @@ impl Arguments {
         }
         Ok(store)
     }
+}
+
+/// The parts of the operator that end before it releases the Lease.
+struct Running {
+    reconciling: JoinHandle<()>,
+    maintenance: JoinHandle<()>,
+    checking: JoinHandle<()>,
+    runner: Runner,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Waits for the signal to stop, then ends helm and waits for the last passes.
+    async fn stop_at(mut self, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let stopped = wait_for_stop(&mut self.reconciling, stop_signal).await;
+        tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
+        self.stop.cancel();
+        self.runner.shutdown().await;
+        self.checking.abort();
+        stopped?;
+        self.reconciling.await?;
+        Ok(self.maintenance.await?)
+    }
+}
+
+/// Takes part in the election until `release` is cancelled, once this process has observed the whole cluster: an
+/// operator that can't list the cluster would hold the Lease and do nothing.
+async fn elect(elector: Elector, context: Arc<Context>, release: CancellationToken) -> Result<(), Lost> {
+    tokio::select! {
+        () = context.ready() => {}
+        () = release.cancelled() => {}
+    }
+    elector.run(release).await
 }
 
 /// Waits for the signal to stop while the controller reconciles.

@@ -25,6 +25,16 @@ impl Scope {
         }
     }
 
+    /// Returns the part of the scope that contains only namespaces for which `keep` returns true. Does not limit
+    /// [`Scope::All`].
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Namespaces(names) => Self::Namespaces(names.iter().filter(|name| keep(name)).cloned().collect()),
+        }
+    }
+
     /// Whether the operator has rights in a namespace.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {

@@ -75,9 +75,8 @@ fn no_rights(namespace: &str, permitted: Option<&BTreeSet<String>>) -> Option<St
 /// exist and the operator may not create it.
 pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
     let permitted = snapshot.permitted.as_ref()?;
-    let is_missing = || snapshot.objects.namespaces.as_ref().is_some_and(|all| !all.contains(namespace));
     no_rights(namespace, Some(permitted)).or_else(|| {
-        is_missing().then(|| {
+        (!snapshot.namespace_exists(namespace)).then(|| {
             format!(
                 "the namespace {namespace} does not exist, and the operator may not create namespaces; create it, then \
                  upgrade the operator's chart, which grants the rights there"
@@ -108,14 +107,16 @@ pub(crate) fn refused_releases(
     refused
 }
 
-/// Returns the releases of the cloud in namespaces in which the operator has no rights.
+/// Returns the releases of the cloud in existing namespaces in which the operator has no rights.
 ///
-/// osdpl can't observe these releases, so they seem not to be installed.
+/// osdpl can't observe these releases, so they seem not to be installed. A release in a namespace that was deleted is
+/// deleted, too.
 pub(crate) fn owned_outside<'a>(
     snapshot: &'a Snapshot,
     observed: &'a Observed,
 ) -> impl Iterator<Item = &'a ReleaseKey> + use<'a> {
-    observed.owned.iter().filter(move |key| !snapshot.is_permitted(&key.namespace))
+    let is_hidden = |namespace: &str| !snapshot.is_permitted(namespace) && snapshot.namespace_exists(namespace);
+    observed.owned.iter().filter(move |key| is_hidden(&key.namespace))
 }
 
 /// Returns the problem that a release of the cloud is not uninstalled, because the operator has no rights in its

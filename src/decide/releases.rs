@@ -126,7 +126,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start after all, because osdpl can't read the CRDs.
+    /// Gives back the slots of an upgrade that does not start after all, because it waits for its CRDs.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }

@@ -64,21 +64,28 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Removes the releases and objects in namespaces that are being deleted, if the resource is being deleted and the
-    /// operator has rights only in some namespaces.
+    /// Removes the releases and objects in namespaces that are deleted or being deleted, if the resource is being deleted
+    /// and the operator has rights only in some namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
-    /// can't uninstall the releases there, and need not.
-    pub fn forget_terminating(&mut self) {
+    /// can't uninstall the releases there, and need not. The watches end with the rights, so they may still report
+    /// objects that are deleted.
+    pub fn forget_deleted_namespaces(&mut self) {
         if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
             return;
         }
-        let terminating = &self.observed.terminating;
-        let stays = |key: &ReleaseKey| !terminating.contains(&key.namespace);
+        let (terminating, existing) = (&self.observed.terminating, self.objects.namespaces.clone());
+        let exists = |namespace: &String| existing.as_ref().is_none_or(|all| all.contains(namespace));
+        let stays = |key: &ReleaseKey| !terminating.contains(&key.namespace) && exists(&key.namespace);
         self.observed.releases.retain(|key, _| stays(key));
         self.objects.secrets.retain(|key, _| stays(key));
         self.objects.maps.retain(|key, _| stays(key));
         self.uninstalled.retain(stays);
+    }
+
+    /// Whether a namespace exists. If osdpl may not list namespaces, assumes that it does.
+    pub(crate) fn namespace_exists(&self, namespace: &str) -> bool {
+        self.objects.namespaces.as_ref().is_none_or(|all| all.contains(namespace))
     }
 
     /// Whether the operator has rights in a namespace.

@@ -537,19 +537,24 @@ fn ignores_a_resource_in_a_namespace_without_rights() {
 }
 
 #[test]
-fn forgets_releases_in_a_terminating_namespace_without_rights() {
+fn forgets_releases_in_a_deleted_namespace_without_rights() {
     let remaining = |permitted: Option<BTreeSet<String>>| {
         let mut snapshot = snapshot(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-        for namespace in ["openstack", "data"] {
+        for namespace in ["openstack", "data", "gone"] {
             let record = osdpl_core::testing::observed_release(osdpl_core::release::Status::Deployed);
             snapshot.observed.releases.insert(ReleaseKey::new(namespace, "store"), record);
         }
         snapshot.observed.terminating.insert("openstack".into());
         snapshot.permitted = permitted;
-        snapshot.forget_terminating();
+        snapshot.objects.namespaces = Some(BTreeSet::from(["openstack", "data"].map(str::to_owned)));
+        snapshot.forget_deleted_namespaces();
         snapshot.observed.releases.keys().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let both = BTreeSet::from(["openstack".to_owned(), "data".to_owned()]);
-    assert_eq!(remaining(Some(both)), ["data/store"]);
-    assert_eq!(remaining(None), ["data/store", "openstack/store"], "with rights in all namespaces, helm uninstalls it");
+    let all = BTreeSet::from(["openstack", "data", "gone"].map(str::to_owned));
+    assert_eq!(remaining(Some(all)), ["data/store"]);
+    assert_eq!(
+        remaining(None),
+        ["data/store", "gone/store", "openstack/store"],
+        "with rights in all namespaces, helm uninstalls it"
+    );
 }

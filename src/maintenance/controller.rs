@@ -25,7 +25,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
-use osdpl_client::{Error, Scope, Stored, run_controller};
+use osdpl_client::{Error, Stored, run_controller};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::CloudSettings;
 use tokio::sync::{Mutex, Notify};
@@ -102,16 +102,16 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 /// Runs the controller until `stop`, then completes the current pass.
 ///
 /// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
-/// operator passes [`REQUEUE_DELAY`] by default. `scope` contains the namespaces in which `client` has rights.
+/// operator passes [`REQUEUE_DELAY`] by default.
 pub async fn run(
-    (client, scope): (Client, Scope),
+    client: Client,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
     requeue_delay: Duration,
     stop: CancellationToken,
 ) {
     let this = Arc::new(MaintenanceController {
-        cluster: Cluster::new(client, scope),
+        cluster: Cluster::new(client),
         operator,
         openstack,
         trigger: Arc::default(),

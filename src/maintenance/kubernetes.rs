@@ -21,14 +21,12 @@ use serde_json::{Value, json};
 /// A client of the API server. Each method fails if the API server refuses the request or is unreachable.
 pub(crate) struct Cluster {
     client: Client,
-    /// The namespaces in which the operator has rights.
-    scope: Scope,
 }
 
 impl Cluster {
-    /// Creates a client from a Kubernetes client that has rights in `scope`.
-    pub(crate) fn new(client: Client, scope: Scope) -> Self {
-        Self { client, scope }
+    /// Creates a client from a Kubernetes client.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
     }
 
     /// Returns a client for requests about NodeMaintenance resources.
@@ -41,10 +39,11 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Lists all maintenances.
+    /// Lists all maintenances that can be read.
     pub(crate) async fn list_maintenances(&self) -> Result<Vec<NodeMaintenance>, Error> {
-        let all = self.maintenances().list(&ListParams::default()).await;
-        Ok(all.with_context(|| "listing NodeMaintenances".into())?.items)
+        let all = self.stored_maintenances().list(&ListParams::default()).await;
+        let all = all.with_context(|| "listing NodeMaintenances".into())?;
+        Ok(all.items.iter().filter_map(Stored::content).cloned().collect())
     }
 
     /// Reads a maintenance; `None` if it does not exist.
@@ -117,10 +116,10 @@ impl Cluster {
         api.patch(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
-    /// Lists the pods on a node, in the namespaces in which the operator has rights.
-    pub(crate) async fn list_pods_on(&self, node: &str) -> Result<Vec<Pod>, Error> {
+    /// Lists the pods on a node, in the namespaces in `scope`.
+    pub(crate) async fn list_pods_on(&self, node: &str, scope: &Scope) -> Result<Vec<Pod>, Error> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        self.list(&params, || format!("listing the pods on {node}")).await
+        self.list(scope, &params, || format!("listing the pods on {node}")).await
     }
 
     /// Lists the pods of a component.
@@ -139,17 +138,17 @@ impl Cluster {
         Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
     }
 
-    /// Lists all disruption budgets, in the namespaces in which the operator has rights.
-    pub(crate) async fn list_budgets(&self) -> Result<Vec<PodDisruptionBudget>, Error> {
-        self.list(&ListParams::default(), || "listing PodDisruptionBudgets".into()).await
+    /// Lists all disruption budgets in the namespaces in `scope`.
+    pub(crate) async fn list_budgets(&self, scope: &Scope) -> Result<Vec<PodDisruptionBudget>, Error> {
+        self.list(scope, &ListParams::default(), || "listing PodDisruptionBudgets".into()).await
     }
 
-    async fn list<K>(&self, params: &ListParams, what: impl Fn() -> String) -> Result<Vec<K>, Error>
+    async fn list<K>(&self, scope: &Scope, params: &ListParams, what: impl Fn() -> String) -> Result<Vec<K>, Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let mut found = Vec::new();
-        for api in self.scope.apis::<K>(&self.client) {
+        for api in scope.apis::<K>(&self.client) {
             found.extend(api.list(params).await.with_context(&what)?.items);
         }
         Ok(found)

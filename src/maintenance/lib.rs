@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use osdpl_client::Scope;
 use osdpl_core::catalog::Component;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::Node;
@@ -44,6 +45,9 @@ pub trait Operator: Send + Sync {
 
     /// Returns the node selectors of a component's workloads, each as `key=value` pairs separated by commas.
     fn node_selectors(&self, component: &Component) -> Vec<String>;
+
+    /// Returns the existing namespaces in which the operator has rights.
+    fn scope(&self) -> Scope;
 
     /// Counts a failed action or pass of a maintenance in a metric.
     fn count_failure(&self);

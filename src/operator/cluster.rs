@@ -26,7 +26,6 @@ mod rook;
 mod stored_secrets;
 mod watch;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Api;
@@ -64,17 +63,12 @@ impl Reader {
         &self.scope
     }
 
-    /// Returns a reader that treats these namespaces, which are being deleted, as namespaces without rights.
+    /// Returns a reader that treats namespaces that are missing or being deleted as namespaces without rights.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. Rights in all
     /// namespaces are not affected.
-    pub(crate) fn without(&self, terminating: &BTreeSet<String>) -> Self {
-        let scope = match &self.scope {
-            Scope::All => Scope::All,
-            Scope::Namespaces(names) => {
-                Scope::Namespaces(names.iter().filter(|name| !terminating.contains(*name)).cloned().collect())
-            }
-        };
+    pub(crate) fn limited_to(&self, namespaces: &Namespaces) -> Self {
+        let scope = self.scope.filtered(|name| namespaces.is_usable(name));
         Self { client: self.client.clone(), scope }
     }
 

@@ -326,6 +326,11 @@ impl Context {
         }
     }
 
+    /// Returns the existing namespaces in which the operator has rights.
+    pub(crate) fn available_scope(&self) -> Scope {
+        self.cluster.reader().limited_to(&self.inputs.namespaces()).scope().clone()
+    }
+
     /// Whether the operator has rights in the namespace of a resource.
     fn is_in_scope(&self, resource: &impl ResourceExt) -> bool {
         self.cluster.reader().scope().contains(&resource.namespace().unwrap_or_default())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
+use osdpl_client::Scope;
 use osdpl_core::catalog::Component;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::Node;
@@ -38,6 +39,10 @@ impl Operator for Context {
         let observation = self.tasks.observe();
         let workloads = observation.workloads().iter().filter(|workload| workload.component == *component);
         workloads.map(|workload| workload.node_selector.clone()).collect()
+    }
+
+    fn scope(&self) -> Scope {
+        self.available_scope()
     }
 
     fn count_failure(&self) {

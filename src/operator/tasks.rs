@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Client;
-use osdpl_client::Scope;
+use osdpl_client::{HttpConfig, Scope};
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
@@ -89,6 +89,8 @@ pub struct Options {
     pub node_grace: Duration,
     /// How the services' APIs are probed; `None` disables the probes.
     pub probing: Option<Probing>,
+    /// The HTTP client's settings to ask Nova for instances of a deleted cloud; `None` disables these queries.
+    pub nova: Option<HttpConfig>,
     /// The changes that others may make to the objects of releases; `None` disables the drift watch.
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
 }
@@ -138,7 +140,7 @@ impl Tasks {
         let (probe_targets, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, trigger);
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
         let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
-        let (instance_query, instances) = instances::spawn(&mut spawner, reach, &problems, trigger);
+        let (instance_query, instances) = instances::spawn(&mut spawner, options.nova.as_ref(), &problems, trigger);
         let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
         let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));

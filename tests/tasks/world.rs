@@ -89,6 +89,7 @@ impl World {
             scrubber,
             node_grace: Duration::ZERO,
             probing: None,
+            nova: None,
             tolerated_changes: None,
         };
         let seer = self::client(kubeconfig).await;

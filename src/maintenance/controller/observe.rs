@@ -83,7 +83,11 @@ impl MaintenanceController {
         let all = self.cluster.list_maintenances().await?;
         observed.others = self.others(maintenance, &all, setting, snapshot);
         let node = &maintenance.spec.node;
-        let pods = if observed.node.is_some() { self.cluster.list_pods_on(node).await? } else { Vec::new() };
+        let pods = if observed.node.is_some() {
+            self.cluster.list_pods_on(node, &self.operator.scope()).await?
+        } else {
+            Vec::new()
+        };
         let daemons = pods.iter().filter(|pod| owner(pod, "DaemonSet").is_some());
         let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !is_ready(pod));
         observed.unready_pods =
@@ -252,7 +256,7 @@ impl MaintenanceController {
 
     /// Returns the disruption budgets that select one of the pods.
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
-        let all = self.cluster.list_budgets().await?.into_iter().filter_map(|budget| {
+        let all = self.cluster.list_budgets(&self.operator.scope()).await?.into_iter().filter_map(|budget| {
             let spec = budget.spec.as_ref()?;
             let selector: Selector = spec.selector.clone()?.try_into().ok()?;
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());

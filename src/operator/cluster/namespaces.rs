@@ -45,6 +45,13 @@ pub(crate) struct Namespaces {
     pub(crate) terminating: BTreeSet<String>,
 }
 
+impl Namespaces {
+    /// Whether a namespace exists and is not being deleted. If osdpl may not list namespaces, assumes that it exists.
+    pub(crate) fn is_usable(&self, name: &str) -> bool {
+        !self.terminating.contains(name) && self.all.as_ref().is_none_or(|all| all.contains(name))
+    }
+}
+
 /// The watch on namespaces.
 pub(super) struct NamespaceWatch {
     state: Arc<Mutex<State>>,

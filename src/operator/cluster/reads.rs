@@ -178,7 +178,7 @@ impl Reader {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
             // The API server does not know the kind, because Rook is not installed; or the operator has no rights for
-            // Rook, so it has changed no object of Rook.
+            // Rook. An object store from a time when it had rights keeps osdpl's fields and the label.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;

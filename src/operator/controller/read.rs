@@ -111,7 +111,7 @@ impl Context {
         if self.inputs.take_rook_changed() {
             memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
-        let reader = self.cluster.reader().without(&self.inputs.namespaces().terminating);
+        let reader = self.cluster.reader().limited_to(&self.inputs.namespaces());
         execute_reads(&reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
         let observation = self.tasks.observe();
         memory.unobserved.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
@@ -146,7 +146,7 @@ impl Context {
         snapshot.permitted = self.permitted();
         snapshot.uninstalled.clone_from(&memory.uninstalled);
         snapshot.kept = memory.kept.clone();
-        snapshot.forget_terminating();
+        snapshot.forget_deleted_namespaces();
         Ok(snapshot)
     }
 }

@@ -36,6 +36,7 @@ pub(super) async fn observe(
         scrubber,
         node_grace: NODE_GRACE,
         probing: None,
+        nova: None,
         tolerated_changes: None,
     };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
