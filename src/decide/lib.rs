@@ -99,10 +99,11 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores: an older resource exists, as osdpl runs one cloud per cluster, or
-/// the operator has no rights in the resource's namespace.
+/// Returns the plan for a resource that osdpl ignores.
 ///
-/// If the operator has no rights in the namespace, the finalizer stays, because the cloud may still be there.
+/// osdpl ignores a resource in two cases: an older resource exists, because osdpl runs one cloud per cluster; or the
+/// operator has no rights in the resource's namespace. In the second case, the finalizer stays, because the cloud may
+/// still run there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older(older) = &ignored

@@ -17,7 +17,7 @@ use osdpl_core::status::Ignored;
 /// Returns the action that creates the namespace that `planned` needs; `None` if the namespace exists or `actions`
 /// already creates it.
 ///
-/// If the operator has rights only in some namespaces, it may not create any.
+/// If the operator has rights only in some namespaces, it may not create namespaces, and the function returns `None`.
 ///
 /// If osdpl may not list namespaces, it only knows the namespaces of existing releases. Then it may plan to create a
 /// namespace that already exists, which has no effect.
@@ -88,8 +88,9 @@ pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
 
 /// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
 ///
-/// The result also contains a release that belongs to the cloud in a namespace in which the operator has no rights,
-/// even if the spec moves the release: a second release would start there with empty databases.
+/// The operator may have no rights in the namespace of a release that belongs to the cloud. The result contains this
+/// release even if the spec moves it to another namespace: osdpl would install a second release with empty databases
+/// there.
 pub(crate) fn refused_releases(
     snapshot: &Snapshot,
     selection: &Selection,

@@ -111,7 +111,7 @@ pub struct Helm {
     pub rendering: usize,
     /// The number of helm processes that may render at the same time.
     pub cores: usize,
-    /// Whether no helm process runs. A process whose release record the watch has not reported yet counts as running.
+    /// Whether no helm process runs. A process is regarded as running until the watch has reported its release record.
     pub idle: bool,
 }
 

@@ -66,8 +66,8 @@ impl Reader {
 
     /// Returns a reader that treats these namespaces, which are being deleted, as namespaces without rights.
     ///
-    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. Rights in all
-    /// namespaces are not affected.
+    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. A reader with
+    /// rights in all namespaces keeps its rights.
     pub(crate) fn without(&self, terminating: &BTreeSet<String>) -> Self {
         let scope = match &self.scope {
             Scope::All => Scope::All,

@@ -16,8 +16,8 @@ pub(super) fn unreadable(reason: &str) -> String {
 }
 
 impl Reader {
-    /// Reads the additions that a spec in this namespace names, without a watch. `given` returns the data of a
-    /// `ConfigMap` that is not to be read from the cluster.
+    /// Reads the additions that a spec in this namespace names, without a watch. If `given` returns the data of a
+    /// `ConfigMap`, the function does not read this `ConfigMap` from the cluster.
     pub async fn read_additions(
         &self,
         namespace: &str,

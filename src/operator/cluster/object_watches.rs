@@ -36,7 +36,7 @@ pub(crate) struct ObjectWatches {
     /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
-    /// The watches on the `ConfigMap`s of additions, which passes need before the catalogue is known.
+    /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue.
     additions: WatchedObjects,
     /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
     foreign: WatchedObjects,

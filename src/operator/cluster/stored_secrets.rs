@@ -1,4 +1,4 @@
-//! Reads the secrets that the cluster already holds when the operator starts.
+//! Reads the secrets that the cluster already contains when the operator starts.
 //!
 //! The scrubber must know these secrets before the first pass: the tasks read logs of failing Jobs at once, and a pass
 //! learns no secrets while the spec is refused or the resource is being deleted.
@@ -58,7 +58,7 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
 }
 
 impl Reader {
-    /// Returns the secrets that the cluster holds, see [`stored_secrets`].
+    /// Returns the secrets that the cluster contains, see [`stored_secrets`].
     pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
         stored_secrets(&self.client, self.scope()).await
     }
