@@ -63,8 +63,8 @@ fn describe(value: &Value, path: &Path) -> Value {
 
 /// Whether the value at this path is the name of an image.
 ///
-/// The tree contains the whole text of an image, even if its key looks like the key of a secret: osdpl needs the text
-/// when `spec.images` changes the registry of the image.
+/// The tree contains the whole text of an image, even if its key looks like the key of a secret, because osdpl needs
+/// the text to apply `spec.images`.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }

@@ -91,7 +91,7 @@ mod tests {
         leadership.activate(Instant::now() + Duration::from_mins(1));
         api.create(&PostParams::default(), &namespace).await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
-        // The time of the last renewal is over, although nobody has noticed it yet.
+        // The last renewal is no longer valid, although the operator has not noticed it yet.
         leadership.activate(Instant::now());
         api.delete("a", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
