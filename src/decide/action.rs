@@ -104,7 +104,7 @@ pub enum Action {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects stay.
         cleanup: Cleanup,
-        /// The revisions of other releases whose objects must not be removed.
+        /// The revisions of other releases whose objects osdpl must keep.
         others: Vec<(ReleaseKey, u32)>,
     },
     /// Create a namespace.
@@ -173,7 +173,7 @@ pub enum Action {
 pub enum Kind {
     /// A `ConfigMap`.
     ConfigMap,
-    /// A Job; its pods are deleted with it.
+    /// A Job, together with its pods.
     Job,
     /// A `PersistentVolumeClaim`.
     Claim,

@@ -2,8 +2,8 @@
 //!
 //! The spec names the `ConfigMap`s with additions, but other people may edit these `ConfigMap`s. So osdpl uses new
 //! content without a further approval in two cases: the spec names the digest of the content, or the status has no
-//! content of this `ConfigMap` yet. Any other new content waits until a person approves the target hash. The status
-//! records the approved content, because only the operator writes the status.
+//! digest of this addition yet. Any other new content waits until a person approves the target hash. The status
+//! contains the digests of the approved contents, because only the operator writes the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -42,8 +42,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation, so the status must
-    // contain them before the annotation is removed.
+    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation. So the status
+    // must contain them before the annotation is removed.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {
@@ -84,7 +84,7 @@ fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<Stri
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Returns whether a release will be upgraded without another decision of the user.
+/// Returns whether osdpl will upgrade a release without another decision of the user.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,

@@ -138,7 +138,8 @@ fn fields(spec: &CustomResourceDefinitionSpec) -> BTreeSet<String> {
     all
 }
 
-/// Adds the paths of the fields that the schema of a version defines, including the fields of list items and map values.
+/// Adds the paths of the fields that the schema of a version defines, including the fields of list items and map
+/// values.
 fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     for (key, inner) in schema.as_object().into_iter().flatten() {
         match (key.as_str(), inner) {
@@ -155,8 +156,8 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns who owns a CRD, if it is neither osdpl nor the release `key`: another helm release, or the field manager that
-/// set the versions of the CRD.
+/// Returns who owns a CRD: another helm release, or the field manager that set the versions of the CRD; `None` if osdpl
+/// or the release `key` owns the CRD.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));

@@ -42,7 +42,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // The response answers an older query, and Nova may have sent it before the last action. So osdpl only reports the
+    // If the response answers an older query, Nova may have sent it before the last action. Then osdpl only reports the
     // problems in the response, and plans no action from it.
     if last.query != query {
         return plan_forget(draft, &query);

@@ -48,7 +48,7 @@ pub(crate) fn obstacle(
     Some(advise(&problem, deployment))
 }
 
-/// Returns the problem with the instances; `None` if Nova has none.
+/// Returns why the deletion must wait for Nova; `None` if Nova has no instances.
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
         let why = "the release records don't contain the password of Keystone's administrator";
@@ -71,7 +71,7 @@ pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     )
 }
 
-/// Whether osdpl may destroy instances because a person allowed it, or whether the deletion uninstalls no release.
+/// Whether a person allowed osdpl to destroy instances, or the deletion uninstalls no release.
 ///
 /// The value of the annotation is the name of the cloud, so that a copied annotation allows nothing.
 pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {

@@ -4,9 +4,9 @@
 //! snapshot. [`decide`] generates no passwords either: the plan only says that a password is generated, and the
 //! operator generates it when it applies the plan. After the decision nothing changes the plan.
 //!
-//! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts. A deletion
-//! does not depend on the spec being valid. For a paused cloud, the operator executes only the finalizer and adoptions
-//! that a person requested; the plan also lists actions that wait for approval.
+//! The plan for a refused spec only adds the finalizer and updates the Endpoints of external hosts. A deletion does not
+//! require a valid spec. For a paused cloud, the operator only adds the finalizer, and adopts releases at a person's
+//! request; the plan also lists actions that wait for approval.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events

@@ -1,4 +1,5 @@
-//! Plans the creation of missing namespaces, and finds what is in namespaces in which the operator has no rights.
+//! Plans the creation of missing namespaces, and finds releases and resources in namespaces in which the operator has
+//! no rights.
 //!
 //! helm could also create namespaces, but then no plan would list them.
 
@@ -119,8 +120,8 @@ pub(crate) fn owned_outside<'a>(
     observed.owned.iter().filter(move |key| !snapshot.is_permitted(&key.namespace))
 }
 
-/// Returns the problem that a release of the cloud is not uninstalled, because the operator has no rights in its
-/// namespace.
+/// Returns a message if osdpl can't uninstall a release of the cloud, because the operator has no rights in the
+/// release's namespace.
 ///
 /// `wanted` are the releases that the spec selects.
 pub(crate) fn left_outside(snapshot: &Snapshot, observed: &Observed, wanted: &BTreeSet<&ReleaseKey>) -> Option<String> {

@@ -25,8 +25,8 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
 ///
-/// osdpl waits after a failed read of CRDs, because the error makes a release wait. It also waits after a failed read
-/// of the values in a record or of the networks of Services, because a successful response to such a read never
+/// This delay applies to failed reads of CRDs, because such an error makes a release wait. It also applies to failed
+/// reads of the values in records and of the networks of Services, because a successful response to these reads never
 /// expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
@@ -94,8 +94,8 @@ impl ChartRequest {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that was
-    /// fetched for `before`; `None` if there is no chart.
+    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that
+    /// the operator fetched for `before`; `None` if there is no chart.
     pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
         let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
         let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
@@ -106,8 +106,8 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release records
-    /// and osdpl's own objects only there.
+    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release
+    /// records and osdpl's own objects only in these namespaces.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,

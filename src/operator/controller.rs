@@ -152,8 +152,8 @@ impl Context {
     }
 }
 
-/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop` is
-/// cancelled; returns when the last pass has ended.
+/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop`
+/// is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     let was_active = context.leadership.is_active();
     tokio::select! {
@@ -257,7 +257,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
-            // The actions may have written the status.
+            // The actions may have written the status. Continue with the resource that they wrote.
             let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
             let deployment = written.as_ref().unwrap_or(deployment);
             let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;

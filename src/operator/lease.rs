@@ -245,7 +245,7 @@ impl Elector {
 
     fn holder_state(&self) -> ProcessState {
         if self.is_own() {
-            // The response to an earlier attempt was lost.
+            // This process holds the Lease already, because only the response to an earlier attempt was lost.
             return ProcessState::Ended;
         }
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))

@@ -201,8 +201,8 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases task
-    /// reads the bodies in the namespaces that the stored resources name.
+    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases
+    /// task reads the bodies in the namespaces that the stored resources name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }

@@ -17,8 +17,8 @@ use crate::helm::Runner;
 use crate::lease::Leadership;
 use crate::telemetry::Metrics;
 
-/// Opens the port for probes and metrics. The operator calls this before it reads the catalogue or connects to the
-/// cluster.
+/// Opens the port for probes and metrics. The operator calls this function before it reads the catalogue or connects to
+/// the cluster.
 ///
 /// # Errors
 /// If the operator cannot listen on the address, for example because another process does.
@@ -44,7 +44,8 @@ pub struct Health {
     pub pass_timeout: Duration,
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on `probes`.
+/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on
+/// `probes`.
 ///
 /// # Errors
 /// If serving fails.

@@ -9,7 +9,7 @@ use super::{
 };
 use osdpl_core::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
-/// Decides the next action of a maintenance that prepares its node.
+/// Decides the next action of a maintenance that prepares its node for draining.
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     if let Some(until) = settled_until(snapshot) {
         return Decision { action: None, requeue: None, requeue_at: Some(until), status: snapshot.status.clone() };

@@ -17,8 +17,8 @@ const LIBRARY: &str = "charts/helm-toolkit/templates/";
 /// The paths in the values that templates read; `true` if the templates may also read any key below the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths that the templates of a chart read. The result includes the templates in its `values.yaml`,
-/// because the chart renders them.
+/// Returns the paths that the templates of a chart read. The result includes the paths that the texts in `values.yaml`
+/// read, because the chart renders these texts as templates.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {

@@ -152,8 +152,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// If the object was never read, an error becomes the state. Later errors do not change the state: they only interrupt
-/// the watch, and passes keep using the object that the watch reported last.
+/// If the watch has never reported the object, an error sets the state. Later errors do not change the state: they only
+/// interrupt the watch, and passes keep using the object that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),

@@ -22,8 +22,8 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of the
-/// Secrets that the specs name. Skips namespaces that are not in `scope`.
+/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of
+/// the Secrets that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
 /// If a request to the API server fails.

@@ -1,7 +1,7 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the hosts
-//! task write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the task
+//! for hosts write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -132,8 +132,8 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the status,
-    /// if the status lacks any of them.
+    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the
+    /// status, if the status lacks any of them.
     ///
     /// osdpl must write the status before helm runs, for three reasons:
     ///
@@ -324,7 +324,7 @@ impl Context {
 }
 
 impl Memory {
-    /// Keeps the data of a plan that the next pass needs: the kept state, and the requested reads.
+    /// Stores the data of a plan that the next pass needs: the data of the decision, and the requested reads.
     pub(super) fn keep(&mut self, plan: &Plan) {
         self.kept = plan.kept.clone();
         if plan.hold != Some(Hold::Objects) {

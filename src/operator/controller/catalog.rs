@@ -23,7 +23,7 @@ const CATALOG_FIELD: &str = "the catalogue";
 /// A catalogue, and the findings about the additions to it.
 pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
-/// Holds the catalogue that passes use, and rebuilds the catalogue when additions change.
+/// Contains the catalogue that passes use, and rebuilds the catalogue when additions change.
 pub struct CatalogHandle {
     /// The folder of the operator's own catalogue; `None` if it is built in.
     folder: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl CatalogHandle {
         Arc::clone(&self.current().0.catalog)
     }
 
-    /// Returns the findings about the additions in the catalogue of passes.
+    /// Returns the findings about the additions in the catalogue that passes use.
     pub(super) fn findings(&self) -> Vec<Finding> {
         self.current().1.clone()
     }

@@ -45,7 +45,7 @@ impl Context {
     }
 }
 
-/// Logs the outcome of a helm process, and keeps a failure for the next plan.
+/// Logs the outcome of a helm process, and stores a failure for the next plan.
 ///
 /// `has_record` states whether helm has written a record of the attempt.
 fn remember_failure(

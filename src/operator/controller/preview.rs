@@ -344,7 +344,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of node labels among the actions that need no approval, or that wait for it.
+/// Returns the changes of node labels in the actions with this state of approval.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {

@@ -75,7 +75,7 @@ impl Guard {
     }
 }
 
-/// Waits until the operator process `instance` ends or its time is over, and then kills all of its helm processes.
+/// Waits until the operator process `instance` ends or its time expires, and then kills all of its helm processes.
 ///
 /// The function reads the times from stdin, as milliseconds since the machine started. It returns when the operator has
 /// closed stdin and none of its helm processes is left.

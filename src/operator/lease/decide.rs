@@ -65,7 +65,7 @@ pub(super) fn next_step(seen: Option<&Seen>, holder: ProcessState, now: Instant)
     let remaining = seen.remaining(now);
     match holder {
         ProcessState::Ended => Step::Take(Duration::ZERO),
-        // A process that is frozen is still running.
+        // Take an expired Lease also from a process that still runs, because that process may be frozen.
         ProcessState::Running | ProcessState::Elsewhere if remaining.is_zero() => Step::Take(TAKEOVER_GRACE),
         ProcessState::Running | ProcessState::Elsewhere => Step::Wait(RETRY_PERIOD.min(remaining)),
     }
