@@ -156,8 +156,8 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns who owns a CRD: another helm release, or the field manager that set the versions of the CRD; `None` if osdpl
-/// or the release `key` owns the CRD.
+/// Returns who owns a CRD: another helm release than `key`, or a field manager other than osdpl that set the versions
+/// of the CRD; `None` if neither exists.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));

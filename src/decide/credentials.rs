@@ -202,7 +202,7 @@ impl Search<'_, '_> {
             }
             Value::Known(known) => {
                 if update.exists && unmark_outdated(&mut update.secret, key) {
-                    update.reasons.push(format!("{key} is current again"));
+                    update.reasons.push(format!("the value of {key} is current again"));
                 }
                 if stored.as_ref() != Some(&known) {
                     if is_edited && stored.is_some() {

@@ -149,7 +149,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     }
     let value = Some(left.join(",")).filter(|value| !value.is_empty());
     let action = Action::Annotate([(FORGET_NODES_ANNOTATION, value)].into());
-    let refusal = draft.attempt(Planned::new(action, "osdpl has handled these nodes").with_events(events));
+    let refusal = draft.attempt(Planned::new(action, "osdpl no longer needs these names").with_events(events));
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 

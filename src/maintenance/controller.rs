@@ -121,7 +121,7 @@ pub async fn run(
     while !stop.is_cancelled() {
         // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
         if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
-            tracing::error!("the maintenance task panicked and is restarted");
+            tracing::error!("the controller of NodeMaintenance resources panicked; restarting it");
             this.operator.count_failure();
             tokio::time::sleep(RESTART_DELAY).await;
         }
@@ -141,7 +141,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         requeue_failed,
         Arc::clone(this),
     );
-    run_controller(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
+    run_controller(passes, "a pass of a NodeMaintenance failed", &store, || {}, &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -188,7 +188,7 @@ async fn reconcile(
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
-                tracing::warn!(maintenance = name, %error, "an action of the maintenance failed and is tried again");
+                tracing::warn!(maintenance = name, %error, "an action of the maintenance failed; retrying");
                 let failure = state.record_failure(error.to_string(), input_of(&current), this.requeue_delay);
                 decision.status.message.clone_from(&failure.message);
                 let until = failure.until;

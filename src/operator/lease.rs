@@ -116,7 +116,7 @@ pub enum Lost {
     )]
     Expired(String),
     /// Another process holds the Lease.
-    #[error("{0} has taken the Lease from this operator, which was frozen or cut off; this operator ends")]
+    #[error("{0} has taken the Lease from this operator, which was frozen or disconnected; this operator ends")]
     Taken(String),
     /// The guard process, without which helm must not run, has ended or can't be started.
     #[error("{0}; the operator ends")]
@@ -303,7 +303,7 @@ impl Elector {
     async fn release(&mut self) {
         match request(self.write(String::new())).await {
             Ok(()) => tracing::info!("this operator has released the Lease"),
-            Err(error) => tracing::warn!(%error, "the Lease can't be released; the next operator waits for its end"),
+            Err(error) => tracing::warn!(%error, "can't release the Lease; the next operator waits until it expires"),
         }
     }
 

@@ -133,7 +133,7 @@ impl ChartFiles {
                 ("the spec has", "correct `digest` in the spec, or the chart".to_owned())
             }
             Expected::Requested(_, DigestSource::Addition) => {
-                ("the lock that was added to the catalogue has", "correct the one that is wrong".to_owned())
+                ("the lock that was added to the catalogue has", "correct that digest, or the chart".to_owned())
             }
             Expected::Requested(_, DigestSource::Status) => (
                 "the status has",

@@ -12,7 +12,7 @@ use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 
 /// Returns the reason why an addition can't be read, with the remedy.
 pub(super) fn unreadable(reason: &str) -> String {
-    format!("{reason}; allow reading it, or wait until the API server responds")
+    format!("{reason}; allow the operator to read it, or wait until the API server responds")
 }
 
 impl Reader {

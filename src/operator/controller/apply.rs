@@ -334,7 +334,7 @@ impl Memory {
 
     /// Stores the refusal of an action, so that later passes retry the action and the status reports it.
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
-        tracing::warn!(action = %planned.action, message, "the action was refused; osdpl retries it later");
+        tracing::warn!(action = %planned.action, message, "the action failed or was refused; osdpl retries it later");
         let id = planned.action.id();
         let before = self.kept.refused.get(&id);
         let delay = match &planned.action {

@@ -29,7 +29,7 @@ impl Context {
             match self.cluster.newest_record(&outcome.release).await {
                 Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record; retrying");
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest release record; retrying");
                     memory.unread.push(outcome);
                 }
             }
@@ -38,7 +38,7 @@ impl Context {
             match self.cluster.newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
-                    tracing::warn!(release = %key, %error, "can't read the newest record; retrying");
+                    tracing::warn!(release = %key, %error, "can't read the newest release record; retrying");
                 }
             }
         }
