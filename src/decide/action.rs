@@ -104,7 +104,7 @@ pub enum Action {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects stay.
         cleanup: Cleanup,
-        /// The revisions of other releases whose objects must not be removed.
+        /// The revisions of other releases whose objects osdpl must keep.
         others: Vec<(ReleaseKey, u32)>,
     },
     /// Create a namespace.
@@ -116,7 +116,7 @@ pub enum Action {
         /// The release to which osdpl transfers the CRD.
         release: ReleaseKey,
     },
-    /// Apply a CRD of a chart's `crds/` folder. Helm would only install it and never upgrade it.
+    /// Apply a CRD from the `crds/` folder of a chart: helm installs such CRDs, but never upgrades them.
     ApplyCrd {
         /// The release whose chart contains the CRD.
         release: ReleaseKey,
@@ -153,7 +153,8 @@ pub enum Action {
         kind: Kind,
         /// The namespace and name of the object.
         key: ReleaseKey,
-        /// The uid of the object. If another object has this name by now, osdpl does not delete it.
+        /// The uid of the object. osdpl does not delete a newer object of the same name, because that object has
+        /// another uid.
         uid: Option<String>,
     },
     /// Remove osdpl's Keystone settings from a `CephObjectStore`.
@@ -172,7 +173,7 @@ pub enum Action {
 pub enum Kind {
     /// A `ConfigMap`.
     ConfigMap,
-    /// A Job; its pods are deleted with it.
+    /// A Job, together with its pods.
     Job,
     /// A `PersistentVolumeClaim`.
     Claim,
@@ -204,7 +205,7 @@ pub struct SecretWrite {
     pub service: String,
     /// The complete Secret, except for generated values.
     pub secret: Secret,
-    /// Whether the Secret exists. If so, the operator replaces it, unless its resourceVersion has changed.
+    /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
     /// The keys whose values the operator generates when it stores the Secret, each with the kind of value to generate.
     pub generated: BTreeMap<String, file::Credential>,

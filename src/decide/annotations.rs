@@ -1,5 +1,5 @@
-//! Handles annotations with which a person requests an action once, such as a repair. osdpl removes the annotation when
-//! the action is done.
+//! Plans to remove annotations with which a person requests an action once, such as a repair. osdpl removes the
+//! annotation when the action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +42,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation, so the status must
-    // contain them before the annotation is removed.
+    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation. So the status
+    // must contain them before the annotation is removed.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {
@@ -51,7 +51,7 @@ pub(crate) fn consume(
                 && nodes::is_stored(removal, stored.label_removal.as_ref())
         });
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    // With `approval: Always`, the approval must outlive the annotation, too.
+    // With `approval: Always`, the status must also contain the approved target hash before the annotation is removed.
     let must_store = policy.approval == Approval::Always && policy.approved.as_ref() == Some(&plan.hash);
     let is_target_stored = !must_store || policy.approved_target.as_ref() == Some(&plan.hash);
     if policy.approved.is_some() && is_stored && is_target_stored && plan.is_idle() {
@@ -77,14 +77,14 @@ pub(crate) fn consume(
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// The name `all` stays while osdpl can upgrade any release without a decision of the user. When all remaining releases
-/// wait for the user, osdpl removes `all`, because the user may decide only months later.
+/// The name `all` stays while osdpl can upgrade at least one release without a decision of the user. When all remaining
+/// releases wait for the user, osdpl removes `all`, because the user may decide only months later.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect()
 }
 
-/// Returns whether a release will be upgraded without another decision of the user.
+/// Returns whether osdpl will upgrade a release without another decision of the user.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,

@@ -40,7 +40,7 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
 
 /// Treats a release for which data is missing as unchanged if its recorded values equal the desired values.
 ///
-/// If the values differ, the release counts as changed by the spec.
+/// If the values differ, `osdpl plan` shows that the spec changed the release.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };

@@ -70,8 +70,9 @@ fn record_key(chart: &str, version: &str) -> String {
     format!("{chart}@{version}")
 }
 
-/// Returns the digests of charts for the status: those of the requested charts from repositories, and as many digests of
-/// earlier charts as the status may have. So osdpl also refuses changed content when the spec returns to a version.
+/// Returns the digests of charts for the status: those of the requested charts from repositories, and as many digests
+/// of earlier charts as the status may have. With the earlier digests, osdpl notices changed content if the spec
+/// returns to an earlier version.
 pub(crate) fn record_digests(
     deployment: &OpenStackDeployment,
     charts: &Charts,

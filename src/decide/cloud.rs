@@ -63,8 +63,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let refused = is_refused(&draft, &selection, &resolved.desired);
     let mut removals = nodes::LabelRemovals::default();
     if refused {
-        // A refused spec changes nothing in the cluster. But if an external host gets another address, its Endpoints
-        // must follow, so that pods still reach the host.
+        // A refused spec changes nothing in the cluster, with one exception: if an external host gets another address,
+        // osdpl updates the host's Endpoints, so that pods still reach the host.
         draft.actions.retain(|planned| matches!(planned.action, Action::PublishEndpoints { .. }));
     } else if credentials::are_generated(&draft) {
         return store_credentials(draft, &resolved, selection);
@@ -223,7 +223,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     }
     observed.label_losses = nodes::label_losses(draft, &cloud.removals);
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
-    // Errors about additions come first, because they may be the cause of the others.
+    // Errors about additions come first, because they may cause the other errors.
     let mut findings = draft.snapshot.catalog_findings.clone();
     findings.extend(desired.findings.iter().cloned());
     findings.append(&mut draft.findings);
@@ -262,7 +262,8 @@ fn take_steps(
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     let mut owned = plan::owned(desired, observed, &releases);
-    // osdpl never installs a release where it has no rights, but it may have installed one there before.
+    // osdpl never installs a release in a namespace in which it has no rights. But it may have installed a release
+    // there while it still had the rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

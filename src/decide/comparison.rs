@@ -41,8 +41,8 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // The read looks for another tool that manages the release only if osdpl made no revision. After a manual
-        // upgrade, osdpl still manages the release.
+        // If osdpl made no revision of the release, the read also looks for another tool that manages the release. If
+        // osdpl made an earlier revision, the newest one is a manual upgrade, and osdpl still manages the release.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
@@ -87,8 +87,8 @@ fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timesta
 
 /// Returns whether osdpl must compare a release with the desired state.
 ///
-/// This is the case for a managed and deployed release if someone else made its newest revision, or if osdpl adopted
-/// that revision and the desired inputs differ from it.
+/// osdpl compares a managed and deployed release in two cases: someone else made its newest revision; or osdpl adopted
+/// the newest revision, and the desired inputs differ from the inputs of that revision.
 fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
     let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
     let adopted =

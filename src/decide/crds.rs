@@ -1,8 +1,9 @@
 //! Plans the changes of CRDs that a release needs before helm installs or upgrades the release.
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
-//! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD concerns the whole cluster, so osdpl
-//! changes an existing CRD only after approval, and never a CRD of another owner or a newer one.
+//! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
+//! changes an existing CRD only after approval. It never changes a CRD that has another owner or that is newer than the
+//! chart's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub(crate) fn plan(
 
 /// Returns the actions that transfer CRDs from an uninstalled release of the same name in another namespace.
 ///
-/// helm refuses to install over an object that another release owns (helm: `action.checkOwnership`). An uninstall of
-/// upstream's mariadb chart leaves the CRDs in the chart's templates behind.
+/// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`).
+/// Upstream's mariadb chart has CRDs in its templates, and an uninstall leaves these CRDs behind.
 fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
@@ -75,8 +76,8 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wa
 
 /// Adds the actions that apply CRDs from the chart of a release, if the cluster lacks a CRD or has another version.
 ///
-/// Skips a CRD of the chart that only lacks versions or fields of the CRD in the cluster: the cluster has a newer CRD,
-/// and objects would lose these fields.
+/// Skips a CRD of the chart if it only lacks versions or fields that the CRD in the cluster has. Then the CRD in the
+/// cluster is newer, and objects would lose these fields.
 fn add_outdated(
     draft: &mut Draft<'_>,
     name: &str,
@@ -137,7 +138,8 @@ fn fields(spec: &CustomResourceDefinitionSpec) -> BTreeSet<String> {
     all
 }
 
-/// Adds the paths of the fields that the schema of a version defines, including the fields of list items and map values.
+/// Adds the paths of the fields that the schema of a version defines, including the fields of list items and map
+/// values.
 fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     for (key, inner) in schema.as_object().into_iter().flatten() {
         match (key.as_str(), inner) {
@@ -154,8 +156,8 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns who owns a CRD, if it is neither osdpl nor the release `key`: another helm release, or the field manager that
-/// set the versions of the CRD.
+/// Returns who owns a CRD: another helm release than `key`, or a field manager other than osdpl that set the versions
+/// of the CRD; `None` if neither exists.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));

@@ -22,8 +22,8 @@ use osdpl_values::Values;
 /// The annotation on osdpl's Secret that lists the keys whose values a Secret of the user replaces, separated by
 /// commas.
 ///
-/// osdpl needs the keys until the spec no longer names the user's Secret and osdpl has compared the values with the
-/// release records. The operator may restart before that, so the cluster stores the keys.
+/// osdpl needs the list until the spec no longer names the user's Secret and osdpl has compared the values with the
+/// release records. The operator may restart before that, so osdpl stores the list in the cluster.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
@@ -169,7 +169,7 @@ impl Search<'_, '_> {
 
     /// Decides the value of one credential that osdpl stores in its own Secret.
     ///
-    /// `is_foreign` says whether the Secret has keys, but none of a credential of the service.
+    /// `is_foreign` says whether the Secret has keys, but no key of a credential of the service.
     fn credential(&mut self, name: &Name, recipe: &file::Credential, is_foreign: bool, update: &mut Update) {
         let (service, key) = name;
         let bytes = update.secret.data.as_ref().and_then(|data| data.get(key));
@@ -183,7 +183,7 @@ impl Search<'_, '_> {
                 self.found.missing.insert(name.clone(), problem);
                 update.is_complete = false;
             }
-            // A generated value would lock osdpl out of a database that still has the old one.
+            // A newly generated password would lock osdpl out of a database that still has the old password.
             Value::Generated if damage.is_some() => {
                 let Selection { name: deployment, namespace, .. } = self.selection;
                 let secret = credentials::secret_name(deployment, service);
@@ -202,7 +202,7 @@ impl Search<'_, '_> {
             }
             Value::Known(known) => {
                 if update.exists && unmark_outdated(&mut update.secret, key) {
-                    update.reasons.push(format!("{key} is current again"));
+                    update.reasons.push(format!("the value of {key} is current again"));
                 }
                 if stored.as_ref() != Some(&known) {
                     if is_edited && stored.is_some() {
@@ -277,8 +277,8 @@ impl Search<'_, '_> {
 
     /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// helm installs the release with a value that osdpl can read only from the future record. A newly generated value
-    /// would not match.
+    /// helm installs the release with a value that osdpl can read only when helm has written the record. A newly
+    /// generated value would not match.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -384,7 +384,7 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns whether a Secret has keys, but none of a credential of the service.
+/// Returns whether a Secret has keys, but no key of a credential of the service.
 fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) -> bool {
     let is_known =
         |key: &String| credentials.given.contains_key(key) || credentials.ours.keys().any(|(_, name)| name == key);
@@ -392,8 +392,8 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
     keys.peek().is_some() && !keys.any(is_known)
 }
 
-/// Describes why the stored value of a credential is of no use although the Secret was meant to contain it; `None` if
-/// the value is usable, or if the Secret never had it.
+/// Describes why osdpl can't use the stored value of a credential, although the Secret should contain the value; `None`
+/// if osdpl can use the value, or if the Secret never had it.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
         Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is no UTF-8 text"),

@@ -256,9 +256,9 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes releases wait while an addition to the catalogue is invalid, or while the cloud has instances.
+/// Makes the uninstalls wait while an addition to the catalogue is invalid, or while the cloud has instances.
 ///
-/// The addition could change the order of uninstalls, and which data `Purge` deletes.
+/// An invalid addition could change the order of uninstalls, and which data `Purge` deletes.
 fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {

@@ -49,7 +49,7 @@ pub(crate) fn publish_all(
     for (name, external) in desired {
         match publish(draft, name, external) {
             // `osdpl plan` may run outside of the cluster's network, where it can't look up the host. So `osdpl plan`
-            // counts the service as published.
+            // assumes that the service is published.
             _ if draft.snapshot.assumed.is_some() => drop(ready.insert(name.clone())),
             Publication::Ready => drop(ready.insert(name.clone())),
             Publication::Failed(problem) => draft.problems.push(problem),

@@ -42,7 +42,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // The response answers an older query, and Nova may have sent it before the last action. So osdpl only reports the
+    // If the response answers an older query, Nova may have sent it before the last action. Then osdpl only reports the
     // problems in the response, and plans no action from it.
     if last.query != query {
         return plan_forget(draft, &query);
@@ -149,7 +149,7 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
     }
     let value = Some(left.join(",")).filter(|value| !value.is_empty());
     let action = Action::Annotate([(FORGET_NODES_ANNOTATION, value)].into());
-    let refusal = draft.attempt(Planned::new(action, "osdpl has handled these nodes").with_events(events));
+    let refusal = draft.attempt(Planned::new(action, "osdpl no longer needs these names").with_events(events));
     draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
 }
 

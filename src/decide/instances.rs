@@ -15,8 +15,8 @@ use osdpl_values::Values;
 
 /// Returns why the deletion must wait; `None` if it may uninstall releases.
 ///
-/// The deletion waits while Nova reports instances or can't be asked. While it does not wait, Nova is asked again until
-/// its uninstall begins.
+/// The deletion waits while Nova reports instances, or while osdpl can't query Nova. osdpl repeats the query in later
+/// passes, until the uninstall of Nova begins.
 pub(crate) fn obstacle(
     draft: &mut Draft<'_>,
     observed: &Observed,
@@ -48,7 +48,7 @@ pub(crate) fn obstacle(
     Some(advise(&problem, deployment))
 }
 
-/// Returns the problem with the instances; `None` if Nova has none.
+/// Returns why the deletion must wait for Nova; `None` if Nova has no instances.
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
         let why = "the release records don't contain the password of Keystone's administrator";
@@ -71,7 +71,7 @@ pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     )
 }
 
-/// Whether a person allowed that instances are destroyed, or the deletion uninstalls nothing.
+/// Whether a person allowed osdpl to destroy instances, or the deletion uninstalls no release.
 ///
 /// The value of the annotation is the name of the cloud, so that a copied annotation allows nothing.
 pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
@@ -79,9 +79,9 @@ pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
     is_allowed || deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
 }
 
-/// Whether the cloud has a Nova that was deployed once and whose uninstall has not begun.
+/// Whether the cloud has a release of Nova that was deployed once and whose uninstall has not begun.
 ///
-/// A Nova whose namespace is being deleted does not count: Kubernetes deletes its pods, whatever osdpl does.
+/// The function ignores a release whose namespace is being deleted: Kubernetes deletes its pods, whatever osdpl does.
 fn has_deployed_nova(catalog: &Catalog, observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> bool {
     names.iter().any(|(key, name)| {
         let is_nova =

@@ -4,9 +4,9 @@
 //! snapshot. [`decide`] generates no passwords either: the plan only says that a password is generated, and the
 //! operator generates it when it applies the plan. After the decision nothing changes the plan.
 //!
-//! The plan for a refused spec has no actions except for the finalizer and the Endpoints of external hosts. A deletion
-//! does not depend on the spec being valid. For a paused cloud, the operator executes only the finalizer and adoptions
-//! that a person requested; the plan also lists actions that wait for approval.
+//! The plan for a refused spec only adds the finalizer and updates the Endpoints of external hosts. A deletion does not
+//! require a valid spec. For a paused cloud, the operator only adds the finalizer, and adopts releases at a person's
+//! request; the plan also lists actions that wait for approval.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events
@@ -99,10 +99,11 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores: an older resource exists, as osdpl runs one cloud per cluster, or
-/// the operator has no rights in the resource's namespace.
+/// Returns the plan for a resource that osdpl ignores.
 ///
-/// If the operator has no rights in the namespace, the finalizer stays, because the cloud may still be there.
+/// osdpl ignores a resource in two cases: an older resource exists, because osdpl runs one cloud per cluster; or the
+/// operator has no rights in the resource's namespace. In the second case, the finalizer stays, because the cloud may
+/// still run there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older(older) = &ignored

@@ -1,4 +1,5 @@
-//! Plans the creation of missing namespaces, and finds what is in namespaces in which the operator has no rights.
+//! Plans the creation of missing namespaces, and finds releases and resources in namespaces in which the operator has
+//! no rights.
 //!
 //! helm could also create namespaces, but then no plan would list them.
 
@@ -17,7 +18,7 @@ use osdpl_core::status::Ignored;
 /// Returns the action that creates the namespace that `planned` needs; `None` if the namespace exists or `actions`
 /// already creates it.
 ///
-/// If the operator has rights only in some namespaces, it may not create any.
+/// If the operator has rights only in some namespaces, it may not create namespaces, and the function returns `None`.
 ///
 /// If osdpl may not list namespaces, it only knows the namespaces of existing releases. Then it may plan to create a
 /// namespace that already exists, which has no effect.
@@ -87,8 +88,9 @@ pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
 
 /// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
 ///
-/// The result also contains a release that belongs to the cloud in a namespace in which the operator has no rights,
-/// even if the spec moves the release: a second release would start there with empty databases.
+/// The operator may have no rights in the namespace of a release that belongs to the cloud. The result contains this
+/// release even if the spec moves it to another namespace: osdpl would install a second release with empty databases
+/// there.
 pub(crate) fn refused_releases(
     snapshot: &Snapshot,
     selection: &Selection,
@@ -119,8 +121,8 @@ pub(crate) fn owned_outside<'a>(
     observed.owned.iter().filter(move |key| is_hidden(&key.namespace))
 }
 
-/// Returns the problem that a release of the cloud is not uninstalled, because the operator has no rights in its
-/// namespace.
+/// Returns a message if osdpl can't uninstall a release of the cloud, because the operator has no rights in the
+/// release's namespace.
 ///
 /// `wanted` are the releases that the spec selects.
 pub(crate) fn left_outside(snapshot: &Snapshot, observed: &Observed, wanted: &BTreeSet<&ReleaseKey>) -> Option<String> {

@@ -53,14 +53,14 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
     LabelRemovals { changes: losing, pending, batch }
 }
 
-/// Returns the labels that the present target removes, for the target hash.
+/// Returns the labels that nodes lose in the desired state. The labels are part of the target hash.
 pub(crate) fn label_losses(draft: &Draft<'_>, removals: &LabelRemovals) -> LabelLosses {
     removal_target(&removals.pending, stored_removal(draft, &removals.pending))
 }
 
 /// Decides which removals of labels are approved, and plans the others as actions that wait for approval.
 ///
-/// The next pass starts to carry out a new approval, when the status contains it.
+/// osdpl removes the labels only after the status contains the approval, so not before the next pass.
 pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, is_agreed: bool) -> LabelRemoval {
     let LabelRemovals { changes, pending, batch } = removals;
     let (snapshot, stored) = (draft.snapshot, stored_removal(draft, pending));
@@ -91,7 +91,8 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
     removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| stored.nodes == status.nodes))
 }
 
-/// Returns the removal that the status contains, if it is not finished. Its last batch may be newer than in the status.
+/// Returns the removal that the status contains, if it is not finished. If the operator has executed a batch that the
+/// status does not contain yet, the result contains that batch.
 fn stored_removal<'a>(draft: &Draft<'a>, pending: &LabelLosses) -> Option<&'a LabelRemovalStatus> {
     let deployment = &draft.snapshot.deployment;
     let stored = deployment.status.as_ref().and_then(|status| status.label_removal.as_ref());

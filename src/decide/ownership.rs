@@ -18,8 +18,10 @@ fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Returns the namespaces in which the cloud may have releases and objects: the namespace of the resource, those of the
-/// releases in the catalogue, as the spec sets them, those that the status names, and the namespace of Rook's Ceph.
+/// Returns the namespaces in which the cloud may have releases and objects.
+///
+/// These are the namespace of the resource, the namespaces of all releases of the catalogue after the spec is applied,
+/// the namespaces that the status names, and the namespace of Rook's Ceph cluster.
 pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let releases = recorded(deployment).into_iter().chain(release_names(selection).into_keys());
     let rook = rook::settings(selection).map(|rook| rook.namespace);
@@ -31,8 +33,8 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///
 /// The function changes only the observed state, and not the labels in the cluster.
 ///
-/// If the status names no release, for example because a backup did not contain the status, then the releases belong to
-/// the cloud that the spec selects and that have osdpl's labels.
+/// If the status names no release, for example because a backup did not contain the status, then a release belongs to
+/// the cloud if the spec selects the release and its records have osdpl's labels.
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
     let mut owned = recorded(deployment);
     let selected = || selection.releases.values();
@@ -54,7 +56,7 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
     observed.owned = owned;
 }
 
-/// Removes the data from osdpl's labels, so that the observed release does not count as made by osdpl.
+/// Removes the data that comes from osdpl's labels, so that osdpl treats the observed release as made by someone else.
 fn disown(release: &mut ObservedRelease) {
     *release = ObservedRelease {
         status: release.status,

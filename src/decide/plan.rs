@@ -45,8 +45,8 @@ pub struct Plan {
     /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
     /// helm; `None` if the pass did not determine them.
     pub owned: Option<BTreeSet<ReleaseKey>>,
-    /// The digest of the approved content of each addition to the catalogue. The operator writes them to the status
-    /// before it starts helm; `None` if the pass did not decide it.
+    /// The digest of the approved content of each addition to the catalogue. The operator writes these digests to the
+    /// status before it starts helm; `None` if the pass did not determine them.
     pub additions: Option<BTreeMap<String, String>>,
     /// The digests of the charts from repositories after this plan, by `chart@version`. The operator writes them to the
     /// status before it starts helm; `None` if the pass did not determine them.
@@ -64,7 +64,7 @@ pub struct Plan {
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
-    /// The removal of labels from nodes; `None` if the pass did not decide it.
+    /// The removal of labels from nodes; `None` if the pass did not decide about labels.
     pub label_removal: Option<LabelRemoval>,
     /// The status of each rollout.
     pub rollouts: Rollouts,

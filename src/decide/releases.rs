@@ -17,8 +17,8 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
-/// How long a helm process counts as rendering its chart. A helm process that runs longer waits for hooks or the API
-/// server.
+/// How long osdpl assumes that a helm process renders its chart. A helm process that runs longer waits for hooks or the
+/// API server.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
@@ -160,7 +160,7 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
 
 /// Plans to delete the Jobs of uninstalled releases; returns whether Jobs may remain.
 ///
-/// An uninstall by helm leaves the Jobs of hooks behind, because helm does not count hooks as part of the release.
+/// An uninstall by helm leaves the Jobs of hooks behind, because for helm, hooks are not part of the release.
 pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {
     let mut are_left = false;
     for release in releases {

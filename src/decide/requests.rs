@@ -25,8 +25,9 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
 ///
-/// This applies to CRDs, because an error makes a release wait, and to the values of records and the networks of
-/// Services, because a successful response never expires.
+/// This delay applies to failed reads of CRDs, because such an error makes a release wait. It also applies to failed
+/// reads of the values in records and of the networks of Services, because a successful response to these reads never
+/// expires.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// An object that the spec names.
@@ -62,7 +63,8 @@ pub struct ChartRequest {
     pub version: Option<String>,
     /// The repository of the chart; `None` requests the operator's own repository.
     pub repository: Option<String>,
-    /// The only accepted digest of the chart; `None` accepts the digest in the operator's chart lock, or else any.
+    /// The only accepted digest of the chart. With `None`, osdpl accepts the digest in the operator's chart lock, or
+    /// any digest if the lock has none.
     pub digest: Option<ExpectedDigest>,
 }
 
@@ -92,8 +94,8 @@ impl ChartRequest {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that was
-    /// fetched for `before`; `None` if there is no chart.
+    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that
+    /// the operator fetched for `before`; `None` if there is no chart.
     pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
         let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
         let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
@@ -104,8 +106,8 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release records
-    /// and osdpl's own objects only there.
+    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release
+    /// records and osdpl's own objects only in these namespaces.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
@@ -114,16 +116,16 @@ pub struct Requests {
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
-    /// The one-off reads of data that no watch covers.
+    /// The one-off reads of data that no watch reports.
     pub reads: BTreeSet<Read>,
     /// The chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
     /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
     /// continue as before.
     pub watches: Option<Watches>,
-    /// The query about Nova's hosts; `None` if Nova is not queried.
+    /// The query about Nova's hosts; `None` if the operator need not query Nova.
     pub hosts: Option<HostQuery>,
-    /// How to ask Nova for instances; `None` if Nova is not asked.
+    /// The URL and credentials with which the operator asks Nova for instances; `None` if the operator need not ask.
     pub instances: Option<Access>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
@@ -140,7 +142,7 @@ pub struct Watches {
     pub daemons: BTreeSet<DaemonSetGroup>,
 }
 
-/// A one-off read of data that no watch covers.
+/// A one-off read of data that no watch reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Read {
     /// Reads the values in the record of a revision.
@@ -174,7 +176,8 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that an uninstalled release of the same name in another namespace left behind.
+    /// Lists the CRDs that an uninstalled release in another namespace left behind. That release has the same name as
+    /// this one.
     AbandonedCrds(ReleaseKey),
     /// Lists the Services with osdpl's label.
     OwnServices,

@@ -110,8 +110,8 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
 /// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest resource, by creation time
 /// and uid.
 ///
-/// A resource from which osdpl has removed its finalizer does not count, even if the finalizer of another controller
-/// keeps the resource in the cluster.
+/// The function ignores a resource from which osdpl has removed its finalizer, even if the finalizer of another
+/// controller keeps the resource in the cluster.
 pub fn find_older<'a, K: ResourceExt + 'a>(
     all: impl IntoIterator<Item = &'a K>,
     than: Option<&OpenStackDeployment>,

@@ -118,7 +118,8 @@ pub struct Helm {
     pub rendering: usize,
     /// The number of helm processes that may render at the same time.
     pub cores: usize,
-    /// Whether no helm process runs. A process whose release record the watch has not reported yet counts as running.
+    /// Whether no helm process runs. osdpl regards a process as running until the watch has reported its release
+    /// record.
     pub idle: bool,
 }
 
@@ -130,7 +131,7 @@ pub struct Charts {
     pub folder: bool,
     /// The names of the charts that the operator's own chart lock pins.
     pub locked: BTreeSet<String>,
-    /// The chart of each release that was requested, and whether it is available.
+    /// The requested chart of each release, and whether it is available.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
     /// The CRDs in the `crds/` folder of the chart of each release.
     pub crds: BTreeMap<String, Crds>,

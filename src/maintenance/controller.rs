@@ -1,4 +1,4 @@
-//! Runs the controller of NodeMaintenance resources. Module with I/O.
+//! Runs the controller of NodeMaintenance resources. This module does I/O.
 //!
 //! ```text
 //! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
@@ -6,8 +6,8 @@
 //!
 //! A pass of the controller reads the state of the cluster, decides, and executes one action. Then it reads and decides
 //! again, until the maintenance must wait. Between passes the controller keeps only the refused migrations and the last
-//! failure of each maintenance. The controller queries Nova while a maintenance waits for a change that only Nova
-//! reports, and once a minute while a compute node is ready to drain. If an action fails, the controller logs and
+//! failure of each maintenance in memory. The controller queries Nova while a maintenance waits for a change that only
+//! Nova reports, and once a minute while a compute node is ready to drain. If an action fails, the controller logs and
 //! counts the error, and writes it to the status of the maintenance. Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
@@ -99,7 +99,7 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
     (metadata.generation, metadata.deletion_timestamp.is_some(), maintenance.annotations().contains_key(RETRY))
 }
 
-/// Runs the controller until `stop`, then completes the current pass.
+/// Runs the controller until `stop` is cancelled, then completes the current pass.
 ///
 /// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
 /// operator passes [`REQUEUE_DELAY`] by default.
@@ -121,14 +121,14 @@ pub async fn run(
     while !stop.is_cancelled() {
         // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
         if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
-            tracing::error!("the maintenance task panicked and is restarted");
+            tracing::error!("the controller of NodeMaintenance resources panicked; restarting it");
             this.operator.count_failure();
             tokio::time::sleep(RESTART_DELAY).await;
         }
     }
 }
 
-/// Runs the controller until `stop` or a panic.
+/// Runs the controller until `stop` is cancelled or the controller panics.
 async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
     tokio::select! {
         () = this.operator.ready() => {}
@@ -141,7 +141,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         requeue_failed,
         Arc::clone(this),
     );
-    run_controller(passes, "the maintenance of a node failed to reconcile", &store, || {}, &stop).await;
+    run_controller(passes, "a pass of a NodeMaintenance failed", &store, || {}, &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -188,7 +188,7 @@ async fn reconcile(
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
-                tracing::warn!(maintenance = name, %error, "an action of the maintenance failed and is tried again");
+                tracing::warn!(maintenance = name, %error, "an action of the maintenance failed; retrying");
                 let failure = state.record_failure(error.to_string(), input_of(&current), this.requeue_delay);
                 decision.status.message.clone_from(&failure.message);
                 let until = failure.until;

@@ -8,7 +8,7 @@
 //! observed         the observed state                     report     the status
 //! ```
 //!
-//! Pure module (no I/O). The next action follows from the observed state: the compute service with its
+//! This module does no I/O. The next action follows from the observed state: the compute service with its
 //! `disabled_reason`, the instances on the host, and osdpl's annotation on the node. A maintenance therefore continues
 //! after a restart of the operator. A maintenance neither enables a compute service that someone else disabled nor
 //! uncordons a node that someone else cordoned.

@@ -116,7 +116,7 @@ impl OpenStackClient {
     /// nova-compute service.
     ///
     /// The function deletes the nova-compute service last. So if a deletion fails, the next query still finds the host.
-    /// Nova refuses to delete the service while the host has instances. Objects that do not exist count as deleted.
+    /// Nova refuses to delete the service while the host has instances. The function ignores objects that do not exist.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].

@@ -65,8 +65,8 @@ impl Reader {
 
     /// Returns a reader that treats namespaces that are missing or being deleted as namespaces without rights.
     ///
-    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. Rights in all
-    /// namespaces are not affected.
+    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. A reader with
+    /// rights in all namespaces keeps its rights.
     pub(crate) fn limited_to(&self, namespaces: &Namespaces) -> Self {
         let scope = self.scope.filtered(|name| namespaces.is_usable(name));
         Self { client: self.client.clone(), scope }

@@ -61,7 +61,7 @@ const NEXT_PASS: Duration = Duration::from_millis(5);
 /// The delay until the next pass after a pass failed.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay until the next pass. It applies even if the time of the next pass has already come.
+/// The minimum delay until the next pass, even if the time of the next pass has already come.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
@@ -152,8 +152,8 @@ impl Context {
     }
 }
 
-/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop` is
-/// cancelled; returns when the last pass has ended.
+/// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop`
+/// is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
     let was_active = context.leadership.is_active();
     tokio::select! {
@@ -162,7 +162,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
     }
     if context.leadership.is_active() {
         if !was_active {
-            // The previous active operator may have written secrets since this process read them.
+            // The previous active operator may have written secrets since this process read the stored secrets.
             context.learn_stored_secrets().await;
         }
     } else {
@@ -257,7 +257,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
-            // The actions may have written the status.
+            // The actions may have written the status. Continue with the resource that they wrote.
             let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
             let deployment = written.as_ref().unwrap_or(deployment);
             let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;
@@ -309,8 +309,8 @@ impl Context {
         }
     }
 
-    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. A resource
-    /// that can't be read counts, too.
+    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. The
+    /// function also compares the age of resources that osdpl can't parse.
     fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);

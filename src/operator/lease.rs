@@ -6,7 +6,7 @@
 //! The rules are those of client-go (`tools/leaderelection`): the holder renews the Lease every 2 s. A standby measures
 //! by its own monotonic clock how long the Lease has not changed, and never compares clocks of two machines. Each write
 //! names the resourceVersion of the Lease that it replaces. A clean shutdown releases the Lease after helm has ended.
-//! client-go's defaults apply to the times, and osdpl adds two for helm:
+//! osdpl uses client-go's default times, and adds two times for helm:
 //!
 //! | time since the last renewal | event |
 //! |---|---|
@@ -22,10 +22,11 @@
 //!
 //! A request that a process has sent before it lost the Lease can take effect later: it may wait in the network or in
 //! the API server. If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each
-//! helm process may send a last request before the guard kills it, and the operator may send a request whose check was
-//! just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the
-//! loss only with its next renewal. Optimistic concurrency limits such requests: the status, the finalizer, annotations
-//! and release records are written with their resourceVersion, and pods and leftovers are deleted by their uid.
+//! helm process may send a last request before the guard kills it. The operator may also send a request if it checked
+//! the Lease just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator
+//! notices the loss only with its next renewal. Optimistic concurrency limits the effect of such requests: osdpl writes
+//! the status, the finalizer, annotations and release records with their resourceVersion, and deletes pods and
+//! leftovers by their uid.
 
 #![allow(clippy::disallowed_methods, reason = "measures time")]
 
@@ -62,7 +63,8 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The delay between two renewals, and between two checks of a standby.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// How long a request for the Lease may take. After a lost connection, there is time for a second attempt.
+/// How long a request for the Lease may take. If a request fails, the holder still has time for a second one before
+/// [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The delay between two checks whether a holder on this machine has ended. The check needs no request.
@@ -79,7 +81,7 @@ impl Default for Leadership {
 }
 
 impl Leadership {
-    /// Whether this process is the active operator, and the time of its last renewal is not over.
+    /// Whether this process is the active operator, and its last renewal of the Lease is still valid.
     pub fn may_write(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)
     }
@@ -114,7 +116,7 @@ pub enum Lost {
     )]
     Expired(String),
     /// Another process holds the Lease.
-    #[error("{0} has taken the Lease from this operator, which was frozen or cut off; this operator ends")]
+    #[error("{0} has taken the Lease from this operator, which was frozen or disconnected; this operator ends")]
     Taken(String),
     /// The guard process, without which helm must not run, has ended or can't be started.
     #[error("{0}; the operator ends")]
@@ -176,7 +178,8 @@ impl Elector {
         Ok(())
     }
 
-    /// Takes the Lease as soon as it is free. Returns when the request that took it was sent, after the grace period.
+    /// Takes the Lease as soon as it is free, and waits for the grace period. Returns the time at which this process
+    /// sent the request that took the Lease.
     async fn acquire(&mut self) -> Instant {
         let (mut reported_holder, mut reported_error) = (None, String::new());
         loop {
@@ -242,7 +245,7 @@ impl Elector {
 
     fn holder_state(&self) -> ProcessState {
         if self.is_own() {
-            // The response to an earlier attempt was lost.
+            // This process holds the Lease already, because only the response to an earlier attempt was lost.
             return ProcessState::Ended;
         }
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
@@ -300,7 +303,7 @@ impl Elector {
     async fn release(&mut self) {
         match request(self.write(String::new())).await {
             Ok(()) => tracing::info!("this operator has released the Lease"),
-            Err(error) => tracing::warn!(%error, "the Lease can't be released; the next operator waits for its end"),
+            Err(error) => tracing::warn!(%error, "can't release the Lease; the next operator waits until it expires"),
         }
     }
 

@@ -203,13 +203,13 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases task
-    /// reads the bodies in the namespaces that the stored resources name.
+    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases
+    /// task reads the bodies in the namespaces that the stored resources name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
 
-    /// Limits the watch for drift to these releases. Before the first call, the watch covers all releases of this
+    /// Limits the watch for drift to these releases. Before the first call, the task watches all releases of this
     /// operator.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
@@ -233,7 +233,7 @@ impl Tasks {
         replace(&self.host_query, query);
     }
 
-    /// Sets how the instances task asks Nova for instances; `None` stops the task.
+    /// Sets the URL and credentials with which the instances task asks Nova for instances; `None` stops the task.
     pub(crate) fn set_instance_query(&self, access: Option<Access>) {
         replace(&self.instance_query, access);
     }

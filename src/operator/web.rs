@@ -17,8 +17,8 @@ use crate::helm::Runner;
 use crate::lease::Leadership;
 use crate::telemetry::Metrics;
 
-/// Opens the port for probes and metrics. The operator calls this before it reads the catalogue or connects to the
-/// cluster.
+/// Opens the port for probes and metrics. The operator calls this function before it reads the catalogue or connects to
+/// the cluster.
 ///
 /// # Errors
 /// If the operator cannot listen on the address, for example because another process does.
@@ -44,7 +44,8 @@ pub struct Health {
     pub pass_timeout: Duration,
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on `probes`.
+/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on
+/// `probes`.
 ///
 /// # Errors
 /// If serving fails.
@@ -68,8 +69,8 @@ async fn serve_on(listener: TcpListener, router: Router, stop: CancellationToken
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-/// Fails only if a pass ignores its own deadline. An unreachable API server must not restart the operator, because the
-/// restart would end helm.
+/// Fails only if a pass exceeds its own limit. The probe must not fail while the API server is unreachable: the kubelet
+/// would restart the operator, and the restart would end helm.
 async fn livez(State(health): State<Health>) -> impl IntoResponse {
     describe_liveness(health.metrics.running_pass(), health.pass_timeout)
 }

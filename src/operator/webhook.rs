@@ -171,7 +171,7 @@ impl Reviewer {
         let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
         let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog).await;
         let (catalog, findings) =
-            catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
+            catalog.map_err(|_| "the operator has not read the additions to the catalogue yet; try again")?;
         let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
         if let Some(spec) = spec {
             let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, cluster_info_of(spec, Arc::clone(&catalog))).await;

@@ -9,6 +9,7 @@ use serde_json::json;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 
 use crate::cloud::{NAME, StatusAccess, services};
+use crate::helm::Run;
 use crate::pool::TEST_LABEL;
 use crate::world::{World, run_test, with_timeout};
 
@@ -121,5 +122,30 @@ fn refuses_only_the_release_in_another_namespace() {
         assert!(records.get_opt("sh.helm.release.v1.memcached.v1").await.unwrap().is_some());
         world.apply(&json!({"openstackRelease": "2026.1", "deletionPolicy": "Detach"})).await;
         world.until_gone().await;
+    });
+}
+
+#[test]
+fn deleted_namespace_does_not_block_the_deletion() {
+    run_test("vanished", async |world| {
+        let elsewhere = format!("{}-cache", world.namespace);
+        world.permit(&elsewhere).await;
+        let mut spec = services(&["mariadb", "memcached"]);
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        // The operator's rights in the namespace are deleted with it.
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        drop(namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap());
+        let gone = await_condition(namespaces, &elsewhere, |found: Option<&Namespace>| found.is_none());
+        drop(with_timeout("the namespace is deleted", gone).await.unwrap());
+        world.allow_errors();
+        world.delete().await;
+        world.until_gone().await;
+        let runs = world.helm_runs();
+        let uninstalled: Vec<_> = runs.iter().filter(|run| run.verb() == "uninstall").map(Run::release).collect();
+        assert_eq!(uninstalled, ["mariadb"]);
     });
 }

@@ -61,10 +61,10 @@ fn is_evicted(pod: &Pod) -> bool {
 impl MaintenanceController {
     /// Adds to `observed` the data that the decision about a maintenance uses.
     ///
-    /// The caller has set only the node and the refused migrations.
+    /// The caller has set only the node and the refused migrations in `observed`.
     ///
-    /// `snapshot` contains the other inputs of the decision. Its own observed state is empty, and this function does
-    /// not use it.
+    /// `snapshot` contains the other inputs of the decision. Its field `observed` is empty, and this function does not
+    /// use it.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -166,8 +166,8 @@ impl MaintenanceController {
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // Also find instances that are migrating to this host. An instance that arrives later is found by a
-                // second query, after `ObservedState::confirmation_delay`.
+                // Also find instances that are migrating to this host. A second query, after
+                // `ObservedState::confirmation_delay`, finds instances that arrive later.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -209,8 +209,8 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // The node of a started maintenance counts for the limits of its roles even after the node was deleted or
-            // has lost its labels. The status contains these roles.
+            // The node of a started maintenance uses up the limits of its roles even after the node was deleted or has
+            // lost its labels. The status contains these roles.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {

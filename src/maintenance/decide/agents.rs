@@ -1,5 +1,5 @@
 //! Checks whether the node, its DaemonSet pods, nova-compute and the Neutron agents are up, before a maintenance
-//! returns the node.
+//! returns the node to service.
 
 use k8s_openapi::jiff::civil::DateTime;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -132,7 +132,8 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     }
 }
 
-/// Whether a timestamp of Nova or Neutron is later than `since`. Missing and invalid timestamps count as later.
+/// Whether a timestamp of Nova or Neutron is later than `since`. The function regards a missing or invalid timestamp as
+/// later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

@@ -9,7 +9,7 @@ use super::{
 };
 use osdpl_core::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
-/// Decides the next action of a maintenance that prepares its node.
+/// Decides the next action of a maintenance that prepares its node for draining.
 pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     if let Some(until) = settled_until(snapshot) {
         return Decision { action: None, requeue: None, requeue_at: Some(until), status: snapshot.status.clone() };
@@ -204,8 +204,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // If an instance can't be migrated, the maintenance is blocked, unless another instance is migrating. Other
-        // tasks of instances do not count as progress, because they may hang.
+        // If an instance can't be migrated, a person must act, unless another instance is migrating. Other tasks of
+        // instances do not delay this report, because they may hang.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }

@@ -43,7 +43,7 @@ impl Budget {
 
 /// Returns the reasons why the pods of a node must not be evicted, one line each.
 ///
-/// `away` contains the nodes of other maintenances. The pods on these nodes do not count as available.
+/// `away` contains the nodes of other maintenances. The function regards the pods on these nodes as unavailable.
 pub(crate) fn eviction_obstacles(
     node: &str,
     away: &BTreeSet<String>,

@@ -47,7 +47,7 @@ impl<'a> Progress<'a> {
             agents: snapshot.status.agents.clone(),
             action: None,
             final_message: format!(
-                "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when it is back"
+                "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when the node is back"
             ),
             requeue: None,
             message: None,

@@ -18,8 +18,8 @@ const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 
 /// Reads a chart's `.tgz` to its end and checks each entry.
 ///
-/// Also unpacks the archives in its `charts/` folders, as helm would do later, so that their content is checked and
-/// part of the digest.
+/// The function also unpacks the archives in the chart's `charts/` folders, as helm would do later. So osdpl checks
+/// their content, and the content is part of the digest.
 pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     let mut contents = Contents::default();
     unpack(&mut from, MAX_DEPTH, &mut contents)?;
@@ -116,7 +116,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path of an entry as text, or why the entry is refused.
+/// Returns the path of an entry as text, or why osdpl refuses the entry.
 ///
 /// On any system, the path must stay below the folder into which the archive is unpacked.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {

@@ -6,9 +6,9 @@
 //! incoming/                                 the output of running pulls, not checked yet; the store removes leftovers
 //! ```
 //!
-//! The store renames each file when it is complete, so no process sees a partial file. An archive is only used if its
-//! content has the expected digest. The user may remove the folder at any time, and then loses only the records of
-//! first pulls. Several processes may share the folder.
+//! The store renames each file when it is complete, so no process sees a partial file. The store uses an archive only
+//! if the archive's content has the expected digest. The user may remove the folder at any time, and then loses only
+//! the records of first pulls. Several processes may share the folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -26,7 +26,8 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age from which an entry of `incoming` counts as left behind by a killed process. No pull takes nearly as long.
+/// The age from which the store assumes that a killed process left an entry of `incoming` behind. No pull takes nearly
+/// as long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.

@@ -144,8 +144,8 @@ impl Chart {
         definitions.map(text).collect()
     }
 
-    /// Reads the archive, and returns the fingerprint by which helm's records identify the chart, see
-    /// [`osdpl_core::release::chart_fingerprint`].
+    /// Reads the archive, and returns the fingerprint of the chart, which osdpl can also compute from a release record,
+    /// see [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// If the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

@@ -12,11 +12,11 @@ const PREFIX: &str = "sha256:";
 
 /// A chart's digest, written `sha256:<64 hexadecimal digits>`.
 ///
-/// The digest covers the sorted paths and contents of the chart's files, each with its length. It does not cover the
-/// order, times, compression and top folder of the archive. A chart directory and helm's archive of it have the same
-/// digest, although `helm package` changes two files:
+/// osdpl computes the digest from the sorted paths and contents of the chart's files, each with its length. The digest
+/// does not depend on the order, times, compression and top folder of the archive. A chart directory and helm's archive
+/// of the directory have the same digest, although `helm package` changes two files:
 ///
-/// * helm writes `Chart.yaml` sorted and without comments. The digest covers only the fields of `Chart.yaml`.
+/// * helm writes `Chart.yaml` sorted and without comments. The digest depends only on the fields of `Chart.yaml`.
 /// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores `Chart.lock`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);

@@ -18,7 +18,7 @@ use super::problem::ChartProblem;
 use super::pull::Request;
 use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
-/// The cache of charts, and the lock with which charts are compared. All methods block the thread.
+/// The cache of charts, and the lock with which the store compares charts. All methods block the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
@@ -30,8 +30,8 @@ pub(crate) type StoredChart = (Chart, FileStates);
 
 /// The result of looking up a chart of a repository in the cache.
 pub(crate) struct CacheLookup {
-    /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first pull;
-    /// `None` if all are missing.
+    /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first
+    /// pull; `None` if there is no such digest.
     pub(super) expected: Option<Expected>,
     /// The chart; `None` if the cache does not contain it with the expected digest.
     pub(super) chart: Option<StoredChart>,
@@ -133,7 +133,7 @@ impl ChartFiles {
                 ("the spec has", "correct `digest` in the spec, or the chart".to_owned())
             }
             Expected::Requested(_, DigestSource::Addition) => {
-                ("the lock that was added to the catalogue has", "correct the one that is wrong".to_owned())
+                ("the lock that was added to the catalogue has", "correct that digest, or the chart".to_owned())
             }
             Expected::Requested(_, DigestSource::Status) => (
                 "the status has",
@@ -184,7 +184,7 @@ impl Expected {
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
 /// The lock takes precedence over the digest of a first pull in the status, because a newer osdpl may lock the right
-/// content after someone pulled the wrong one.
+/// content after someone pulled wrong content.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

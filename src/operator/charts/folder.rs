@@ -175,7 +175,8 @@ impl<'a> Folder<'a> {
 
     /// Returns the names of all charts in the folder, each with whether helm can install it.
     ///
-    /// helm cannot install a library. An archive counts as installable, because this function does not unpack it.
+    /// helm cannot install a library. The function reports each archive as installable, because it does not unpack
+    /// archives.
     pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {

@@ -7,7 +7,7 @@
 //! - a map becomes a map with the same keys, and a list with entries becomes a list of the entries' names
 //! - a number or boolean stays the same, and a short string gets the prefix `=`, unless the value is secret
 //! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
-//! - `read` is the value of a key that has no default but is read by templates; the key `*` is any key of a map that
+//! - `read` is the value of a key that has no default, but that templates read; the key `*` is any key of a map that
 //!   templates read as a whole
 //!
 //! The format is JSON, because nobody edits the files by hand, and parsing as much YAML would take most of the run time
@@ -63,8 +63,8 @@ fn describe(value: &Value, path: &Path) -> Value {
 
 /// Whether the value at this path is the name of an image.
 ///
-/// The tree contains the whole text of an image, even if its key looks like the key of a secret, because `spec.images`
-/// rewrites it.
+/// The tree contains the whole text of an image, even if its key looks like the key of a secret, because osdpl needs
+/// the text to apply `spec.images`.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }

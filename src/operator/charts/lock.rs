@@ -5,7 +5,7 @@
 //!   keystone:
 //!     version: 2026.1.24+0ee5adeff       # the version to request from a repository
 //!     digest: sha256:…                   # the only accepted digest of that version; absent if not yet known
-//!     repository: https://example.org    # only if it differs from the deployment's repository
+//!     repository: https://example.org    # only if it differs from the store's own source
 //! ```
 
 use std::collections::BTreeMap;
@@ -104,7 +104,8 @@ impl Lock {
                 return Err((format!("charts.{name}.version"), problem));
             }
             if let Some(repository) = repository {
-                // With a digest, the store notices charts that someone replaced on the network.
+                // With a digest, the store notices charts that someone replaced on the network. Without a digest, the
+                // connection to the repository must be encrypted.
                 let check = if digest.is_some() { source::repository } else { source::encrypted_repository };
                 check(repository).map_err(|error| (format!("charts.{name}.repository"), error.to_string()))?;
             }

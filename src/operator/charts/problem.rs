@@ -2,14 +2,15 @@
 
 use std::io;
 
-/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200, with its library.
+/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200 files, including its
+/// library.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
 /// The maximum size of a file of a chart in bytes. helm used to have the same limit (`MaxDecompressedFileSize`).
 pub(crate) const MAX_FILE_SIZE: u64 = 5 << 20;
 /// The maximum size of an unpacked chart in bytes.
 ///
-/// helm allows 100 MiB, but a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
-/// osdpl holds the chart in memory.
+/// helm allows 100 MiB. But a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
+/// osdpl keeps the content of the chart in memory.
 pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 
 /// Why a chart's archive or directory cannot be used.

@@ -15,13 +15,13 @@ impl Cache {
     /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
     /// processes; returns the names of the removed files.
     ///
-    /// Files younger than `age` are kept. The removal never causes a new pull, because the records of first pulls
-    /// reference all pulled archives. For a chart from a folder, the store writes a new archive when someone requests
-    /// the chart.
+    /// The function keeps files younger than `age`. The removal never causes a new pull, because the records of first
+    /// pulls reference all pulled archives. For a chart from a folder, the store writes a new archive when someone
+    /// requests the chart.
     ///
     /// # Errors
     /// If a folder or a record cannot be read. Then this function removes nothing, because it does not know which
-    /// archives are referenced.
+    /// archives the records reference.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
         for (chart, pinned) in &lock.charts {

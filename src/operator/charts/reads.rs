@@ -1,8 +1,8 @@
 //! Finds the values that a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`.
 //!
 //! osdpl parses the templates, and does not render them. If a template computes a key (`index .Values.pod.tolerations
-//! $component`), the template may read any key of that map. A template of OpenStack-Helm's library counts only if a
-//! template of the chart includes it.
+//! $component`), the template may read any key of that map. osdpl searches a template of OpenStack-Helm's library only
+//! if a template of the chart includes it.
 
 mod token;
 
@@ -17,8 +17,8 @@ const LIBRARY: &str = "charts/helm-toolkit/templates/";
 /// The paths in the values that templates read; `true` if the templates may also read any key below the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths that the templates of a chart read. The result includes the templates in its `values.yaml`,
-/// because the chart renders them.
+/// Returns the paths that the templates of a chart read. The result includes the paths that the texts in `values.yaml`
+/// read, because the chart renders these texts as templates.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -79,8 +79,8 @@ impl Chart {
         let mut known = BTreeSet::new();
         let mut todo = std::mem::take(&mut self.files);
         while let Some(actions) = todo.pop() {
-            // A template may get the name of another template as an argument, and include that template. So every
-            // string that is the name of a template counts as an include of that template.
+            // A template may get the name of another template as an argument, and include that template. So osdpl
+            // treats every string that is the name of a template as an include of that template.
             let texts = actions
                 .iter()
                 .flatten()
@@ -145,7 +145,7 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
 }
 
 /// If an action assigns a path to a variable, as in `$x := .Values.a.b` or `$x := .Values.a.b | default dict`, returns
-/// the path. Such an action does not count as a read of the path.
+/// the path. Such an action is not a read of the path.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);

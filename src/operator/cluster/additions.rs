@@ -12,12 +12,12 @@ use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 
 /// Returns the reason why an addition can't be read, with the remedy.
 pub(super) fn unreadable(reason: &str) -> String {
-    format!("{reason}; allow reading it, or wait until the API server responds")
+    format!("{reason}; allow the operator to read it, or wait until the API server responds")
 }
 
 impl Reader {
-    /// Reads the additions that a spec in this namespace names, without a watch. `given` returns the data of a
-    /// `ConfigMap` that is not to be read from the cluster.
+    /// Reads the additions that a spec in this namespace names, without a watch. If `given` returns the data of a
+    /// `ConfigMap`, the function does not read this `ConfigMap` from the cluster.
     pub async fn read_additions(
         &self,
         namespace: &str,

@@ -18,8 +18,8 @@ use osdpl_core::release::{self, Object, Objects};
 /// The prefix of all labels of osdpl.
 const LABEL_PREFIX: &str = "osdpl.dev/";
 
-/// How many objects of a release osdpl checks for marks of another controller. A few suffice, because Flux and Argo CD
-/// mark every object.
+/// How many objects of a release osdpl checks for marks of another controller. A few objects suffice, because Flux and
+/// Argo CD mark every object.
 const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
@@ -60,8 +60,8 @@ impl Reader {
 impl Cluster {
     /// Removes osdpl's labels from all records of a release; returns the number of changed records.
     ///
-    /// Records of older revisions are included: if helm rolls back to such a revision, it copies the record's labels to
-    /// the new revision.
+    /// The function also changes the records of older revisions: if helm rolls back to an older revision, it copies the
+    /// labels of that revision's record to the record of the new revision.
     ///
     /// # Errors
     /// If a request to the API server fails.

@@ -79,7 +79,7 @@ impl Cluster {
         }
     }
 
-    /// Looks up an orphaned object in the cluster; `None` if the object does not exist or must be kept.
+    /// Looks up an orphaned object in the cluster; `None` if the object does not exist or osdpl must keep it.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -94,7 +94,7 @@ impl Cluster {
         }
         let api: Api<DynamicObject> = if is_namespaced {
             let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
-            // helm has no rights there either, so it created no object there.
+            // helm has no rights in this namespace either, so it created no object there.
             if !self.scope().contains(namespace) {
                 return Ok(None);
             }
@@ -122,7 +122,7 @@ impl Cluster {
 
     /// Deletes the leftovers that no revision in `others` contains, and returns the deleted objects.
     ///
-    /// A failed deletion does not stop the deletion of the remaining leftovers; the last error is returned.
+    /// A failed deletion does not stop the deletion of the remaining leftovers; the function returns the last error.
     async fn delete_leftovers(
         &self,
         key: &ReleaseKey,
@@ -132,7 +132,7 @@ impl Cluster {
         let mut deleted = Vec::new();
         let mut failed = None;
         let mut of_others = Vec::new();
-        // Leftovers are rare. If there are none, the records of the other releases need not be read.
+        // Leftovers are rare. If there are none, do not read the records of the other releases.
         for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
             match self.recorded_objects(other, *revision).await? {
                 Some(Ok(objects)) => of_others.push((other, objects)),

@@ -39,8 +39,8 @@ impl Reader {
         Ok(abandoned)
     }
 
-    /// Whether a release has no record. If the operator has no rights in the release's namespace, the release counts as
-    /// installed as long as the namespace exists.
+    /// Whether a release has no record. If the operator has no rights in the release's namespace, the function assumes
+    /// that the release is installed as long as the namespace exists.
     async fn is_uninstalled(&self, release: &ReleaseKey) -> Result<bool, Error> {
         if self.scope().contains(&release.namespace) {
             return Ok(self.newest_record(release).await?.is_none());
@@ -68,7 +68,7 @@ impl Cluster {
     /// Transfers a CRD from an uninstalled release to `release`, by changing helm's annotation that names the owner.
     ///
     /// # Errors
-    /// If the request to the API server fails, for example because someone changed the CRD since it was read.
+    /// If the request to the API server fails, for example because someone changed the CRD since osdpl read it.
     pub(crate) async fn transfer_crd(&self, definition: &AbandonedCrd, release: &ReleaseKey) -> Result<(), Error> {
         let AbandonedCrd { name, resource_version, owner } = definition;
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());

@@ -73,9 +73,9 @@ impl Cluster {
     /// resource; `None` if this function wrote nothing.
     ///
     /// # Errors
-    /// If the write of the status fails, for example because someone else has changed the resource since `deployment`
-    /// was read. The write names the version of `deployment`: an operator that has lost its Lease can't overwrite the
-    /// status of its successor.
+    /// If the write of the status fails, for example because someone else has changed the resource since osdpl read
+    /// `deployment`. The write names the version of `deployment`, so that an operator that has lost its Lease can't
+    /// overwrite the status of its successor.
     pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,
@@ -99,8 +99,8 @@ impl Cluster {
         Ok(Some(written))
     }
 
-    /// Records events of the resource. Errors are only logged, because the actions that the events describe are already
-    /// done.
+    /// Records events of the resource. This function only logs errors, because the actions that the events describe are
+    /// already done.
     pub(crate) async fn record_events(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {

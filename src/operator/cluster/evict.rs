@@ -13,7 +13,8 @@ use osdpl_core::rollout::{Eviction, Strategy};
 
 /// The field manager that osdpl uses only to set the update strategy of `DaemonSet`s.
 ///
-/// `values/drift.yaml` lists this field manager as a tolerated writer, so that the strategy does not count as drift.
+/// `values/drift.yaml` lists this field manager as a tolerated writer, so that osdpl does not report the strategy as
+/// drift.
 const MANAGER: &str = "osdpl-rollout";
 
 /// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.

@@ -36,7 +36,7 @@ pub(crate) struct ObjectWatches {
     /// The trigger of passes, which every watch notifies of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
-    /// The watches on the `ConfigMap`s of additions, which passes need before the catalogue is known.
+    /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue.
     additions: WatchedObjects,
     /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
     foreign: WatchedObjects,
@@ -152,8 +152,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// If the object was never read, an error becomes the state. Later errors do not change the state: they only interrupt
-/// the watch, and passes keep using the object that the watch reported last.
+/// If the watch has never reported the object, an error sets the state. Later errors do not change the state: they only
+/// interrupt the watch, and passes keep using the object that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),

@@ -187,7 +187,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes an object; returns `false` if another object has its name by now, so that the object is already gone.
+    /// Deletes an object; returns `false` if a newer object has the same name, so that the object no longer exists.
     async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error>
     where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,

@@ -2,8 +2,8 @@
 //!
 //! Each of the two kinds has one watch in each namespace of the cloud. A cached object may be older than the object in
 //! the API server, but never older than osdpl's last write: the cache also stores the API server's response to each
-//! write, and keeps the version with the higher resourceVersion. If osdpl makes a write from an outdated object, the API
-//! server refuses the write, and osdpl removes the object from the cache.
+//! write, and keeps the version with the higher resourceVersion. If osdpl makes a write from an outdated object, the
+//! API server refuses the write, and osdpl removes the object from the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -28,7 +28,7 @@ impl Reader {
     /// Executes a read that a plan requested. `owner` is the value of osdpl's label on the objects of the cloud.
     ///
     /// # Errors
-    /// If a request to the API server fails and the plan can't do without the response.
+    /// If a request to the API server fails and the plan requires the response.
     pub(crate) async fn execute(&self, read: &Read, owner: &str) -> Result<Response, Error> {
         if let Some(response) = self.response_outside(read) {
             return Ok(response);
@@ -63,8 +63,8 @@ impl Reader {
             }
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // If the read fails, the node counts as missing. Then the plan keeps the node's name in the annotation that
-            // lists the nodes to forget, and a later pass reads the node again.
+            // If the read fails, the response says that the node does not exist. Then the plan keeps the node's name in
+            // the annotation that lists the nodes to forget, and a later pass reads the node again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);

@@ -1,4 +1,4 @@
-//! Reads the secrets that the cluster already holds when the operator starts.
+//! Reads the secrets that the cluster already contains when the operator starts.
 //!
 //! The scrubber must know these secrets before the first pass: the tasks read logs of failing Jobs at once, and a pass
 //! learns no secrets while the spec is refused or the resource is being deleted.
@@ -22,8 +22,8 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of the
-/// Secrets that the specs name. Skips namespaces that are not in `scope`.
+/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of
+/// the Secrets that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
 /// If a request to the API server fails.
@@ -58,7 +58,7 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
 }
 
 impl Reader {
-    /// Returns the secrets that the cluster holds, see [`stored_secrets`].
+    /// Returns the secrets that the cluster contains, see [`stored_secrets`].
     pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
         stored_secrets(&self.client, self.scope()).await
     }

@@ -1,7 +1,7 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the hosts
-//! task write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the task
+//! for hosts write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -31,8 +31,8 @@ pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
     /// free slot.
     pub(super) helm_started: BTreeMap<String, bool>,
-    /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because an
-    /// action was refused.
+    /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because the
+    /// API server refused an action.
     pub(super) requeue: bool,
     /// Whether this pass must not write the status, because the plan includes an eviction that the API server refused.
     pub(super) skip_report: bool,
@@ -80,8 +80,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Any other failed action counts as refused: the status reports the
-    /// action, and later passes retry it.
+    /// If an action fails that later actions require. The function treats any other failed action as refused: the
+    /// status reports the action, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -132,12 +132,14 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the status,
-    /// if the status lacks any of them.
+    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the
+    /// status, if the status lacks any of them.
     ///
-    /// osdpl must write the status before helm runs: osdpl uninstalls a release without approval only if the status
-    /// names the release, an addition that the status does not name counts as approved, and a restarted operator refuses
-    /// other content of a chart only if the status has its digest.
+    /// osdpl must write the status before helm runs, for three reasons:
+    ///
+    /// * osdpl uninstalls a release without approval only if the status names the release.
+    /// * If the status does not name an addition, osdpl regards the addition as approved.
+    /// * After a restart, osdpl refuses changed content of a chart only if the status has the digest of the chart.
     async fn record_trusted(
         &self,
         deployment: &OpenStackDeployment,
@@ -157,7 +159,7 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // This write does not count for the rate limit of the report.
+            // The rate limit of the report ignores this write.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -309,7 +311,7 @@ impl Context {
         if plan.forget_secrets {
             self.forget_all_secrets(memory);
         }
-        // Record the events before the finalizer is removed: afterwards, the resource may be gone.
+        // Record the events before removing the finalizer: afterwards, the resource may no longer exist.
         self.cluster.record_events(deployment, planned.events.clone()).await;
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
@@ -322,7 +324,7 @@ impl Context {
 }
 
 impl Memory {
-    /// Keeps the data of a plan that the next pass needs: the kept state, and the requested reads.
+    /// Stores the data of a plan that the next pass needs: the data of the decision, and the requested reads.
     pub(super) fn keep(&mut self, plan: &Plan) {
         self.kept = plan.kept.clone();
         if plan.hold != Some(Hold::Objects) {
@@ -330,9 +332,9 @@ impl Memory {
         }
     }
 
-    /// Remembers that an action was refused, so that later passes retry it and the status reports it.
+    /// Stores the refusal of an action, so that later passes retry the action and the status reports it.
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
-        tracing::warn!(action = %planned.action, message, "the action was refused; osdpl retries it later");
+        tracing::warn!(action = %planned.action, message, "the action failed or was refused; osdpl retries it later");
         let id = planned.action.id();
         let before = self.kept.refused.get(&id);
         let delay = match &planned.action {
@@ -387,7 +389,7 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Counts a failed action as skipped, and keeps its error in `failed` for later actions that need the same object.
+/// Treats a failed action as skipped, and stores its error in `failed` for later actions that need the same object.
 ///
 /// `needed_by` is the key under which the later actions look for the error.
 fn skipped_if_error<K: Ord + Clone>(

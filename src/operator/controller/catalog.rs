@@ -1,7 +1,8 @@
-//! Provides the catalogue of passes: the operator's own catalogue, with the additions that the resource names.
+//! Provides the catalogue that passes use: the operator's own catalogue, with the additions that the resource names.
 //!
-//! If an addition is missing, invalid or not the one that the spec names, its finding is an error: the pass refuses the
-//! spec, and nothing changes. Releases may use the addition's earlier content, and an upgrade would remove its values.
+//! If an addition is missing or invalid, or differs from the digest in the spec, its finding is an error, and the pass
+//! refuses the spec. Releases may use values from the earlier content of the addition, and an upgrade without the
+//! addition would remove these values.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ const CATALOG_FIELD: &str = "the catalogue";
 /// A catalogue, and the findings about the additions to it.
 pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
-/// Holds the catalogue that passes use, and rebuilds the catalogue when additions change.
+/// Contains the catalogue that passes use, and rebuilds the catalogue when additions change.
 pub struct CatalogHandle {
     /// The folder of the operator's own catalogue; `None` if it is built in.
     folder: Option<PathBuf>,
@@ -70,7 +71,7 @@ impl CatalogHandle {
         Arc::clone(&self.current().0.catalog)
     }
 
-    /// Returns the findings about the additions in the catalogue of passes.
+    /// Returns the findings about the additions in the catalogue that passes use.
     pub(super) fn findings(&self) -> Vec<Finding> {
         self.current().1.clone()
     }
@@ -104,7 +105,8 @@ impl CatalogHandle {
 
     /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
     ///
-    /// While the resource is being deleted, a missing addition is no error: users delete both together.
+    /// While the resource is being deleted, a missing addition is no error: users may delete the resource and the
+    /// `ConfigMap` together.
     async fn update(&self, named: &NamedAdditions, is_deleting: bool) -> bool {
         let current = Arc::clone(&self.current().0);
         let is_changed = current.additions != named.additions;

@@ -184,13 +184,13 @@ pub fn chart_of_release(
 }
 
 impl Shared {
-    /// Fetches the chart of a release and triggers a pass, unless another chart was requested meanwhile.
+    /// Fetches the chart of a release and triggers a pass, unless a plan has requested another chart meanwhile.
     async fn fetch(self: Arc<Self>, name: String, request: ChartRequest) {
         let state = self.read_chart(&name, &request).await;
         self.update(&name, &request, state);
     }
 
-    /// Sets the state of a release's chart; returns `false` if another chart is requested by now.
+    /// Sets the state of a release's chart; returns `false` if a plan has requested another chart by now.
     fn update(&self, name: &str, request: &ChartRequest, state: State) -> bool {
         let mut known = self.known();
         let Some(entry) = known.get_mut(name).filter(|(current, _)| current == request) else { return false };
@@ -217,7 +217,7 @@ impl Shared {
 
     /// Checks the charts in the folder for changes whenever `check` is notified.
     async fn check_folder(self: Arc<Self>, check: Arc<Notify>) {
-        // Charts from a repository need no check: a version that was fetched is never fetched again.
+        // Charts from a repository need no check, because the operator fetches each version only once.
         if !matches!(self.store.source(), Source::Folder(_)) {
             return;
         }

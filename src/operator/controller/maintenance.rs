@@ -14,7 +14,8 @@ use osdpl_core::maintenance::CloudSettings;
 impl Context {
     /// Tells the controller of `NodeMaintenance` resources that there is no cloud any more.
     ///
-    /// The operator calls this after it has removed the finalizer. Until then, the settings of the last plan apply.
+    /// The operator calls this function after it has removed the finalizer. Until then, the settings of the last plan
+    /// apply.
     pub(super) fn clear_maintenance_setting(&self) {
         self.set_maintenance_setting(CloudSettings::none());
     }

@@ -1,4 +1,4 @@
-//! Processes the outcomes of helm processes: remembers each failure, and the condition under which a retry can succeed.
+//! Evaluates the results of helm processes: stores each failure, and the condition under which a retry can succeed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// Processes the outcomes of the helm processes that have ended since the last pass, with the records that they
+    /// Evaluates the results of the helm processes that have ended since the last pass, with the records that they
     /// left.
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
         let observation = self.tasks.observe();
@@ -29,7 +29,7 @@ impl Context {
             match self.cluster.newest_record(&outcome.release).await {
                 Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record; retrying");
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest release record; retrying");
                     memory.unread.push(outcome);
                 }
             }
@@ -38,14 +38,14 @@ impl Context {
             match self.cluster.newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
-                    tracing::warn!(release = %key, %error, "can't read the newest record; retrying");
+                    tracing::warn!(release = %key, %error, "can't read the newest release record; retrying");
                 }
             }
         }
     }
 }
 
-/// Logs the outcome of a helm process, and keeps a failure for the next plan.
+/// Logs the outcome of a helm process, and stores a failure for the next plan.
 ///
 /// `has_record` states whether helm has written a record of the attempt.
 fn remember_failure(
@@ -57,7 +57,7 @@ fn remember_failure(
 ) {
     let key = &outcome.release;
     let (verb, text, seconds) = (outcome.verb.as_str(), &outcome.text, outcome.duration.as_secs_f64());
-    // Uninstalling a release that does not exist counts as a success.
+    // helm reports an error if it uninstalls a release that does not exist. Treat this error as a success.
     if outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound) {
         memory.failures.remove(key);
         tracing::info!(release = %key, verb, seconds, "helm done");
@@ -82,7 +82,7 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Processes the outcome of a helm process; `record` is the newest revision of the release and its status, read
+    /// Evaluates the result of a helm process; `record` is the newest revision of the release and its status, read
     /// after helm has ended.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
@@ -134,7 +134,8 @@ impl Memory {
         }
     }
 
-    /// Returns the time at which a pass must read a release record again. No watch triggers that pass, so a timer must.
+    /// Returns the time at which a pass must read a release record again. No watch triggers that pass, so the operator
+    /// must start it at this time.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
@@ -180,8 +181,8 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
         Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,
         Some(Failure::TooLarge) => RetryCondition::Inputs,
         Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => RetryCondition::Manual,
-        // A retry may succeed without a change by the user: for example, the database of a hook starts, a CRD or a
-        // permission is added later, or a namespace is finally deleted.
+        // A retry may succeed without a change by the user: for example, the database that a hook needs starts, a CRD
+        // or a permission is added later, or a namespace is finally deleted.
         Some(
             Failure::Pending
             | Failure::NoDeployedReleases

@@ -2,8 +2,8 @@
 //! nothing.
 //!
 //! The command needs no charts, because the operator's status contains their digests. If the status contains no digest
-//! for a release, the release counts as up to date if its record contains the desired values. The preview then reports
-//! that it did not compare the chart.
+//! for a release, the preview assumes that the release is up to date if its record contains the desired values. The
+//! preview then reports that it did not compare the chart.
 
 mod assume;
 mod observe;
@@ -125,14 +125,15 @@ pub async fn preview(
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
-    // Drop `kept`, because it holds a second reference to the desired state, and `Arc::into_inner` below requires that
-    // there is only one.
+    // Drop `kept`, because it contains a second reference to the desired state. `Arc::into_inner` below requires that
+    // there is only one reference.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let mut has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     let nodes = label_changes(&actions, &snapshot, &plan);
     let awaiting_nodes = node_changes(&actions, Approval::Missing);
-    // The target hash covers the labels that nodes lose, so the nodes must be known if the cloud has ever had roles.
+    // The target hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only
+    // if osdpl knows the nodes.
     let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
     has_guesses |= snapshot.nodes.is_none() && (had_roles || !deployment.spec.nodes.roles.is_empty());
     drop(snapshot);
@@ -181,8 +182,8 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// Repeats read and decide until the plan requests nothing more.
     ///
-    /// Returns the last snapshot, the last plan, and the actions of all plans. The actions of earlier plans are not
-    /// executed: the next snapshot simulates their effect.
+    /// Returns the last snapshot, the last plan, and the actions of all plans. The function does not execute the
+    /// actions of earlier plans: the next snapshot simulates their effect.
     async fn plan(
         mut self,
         assumptions: &Assumptions<'_>,
@@ -343,7 +344,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of node labels among the actions that need no approval, or that wait for it.
+/// Returns the changes of node labels in the actions with this state of approval.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {

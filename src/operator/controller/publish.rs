@@ -27,8 +27,8 @@ impl Context {
     /// Writes the status of a plan, and records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`). If only details have changed and the last write is less than half a second old, or someone has changed
-    /// the resource, this function writes nothing, and returns the time at which a pass must write the status.
+    /// (`false`). If only details have changed and the last write is less than half a second old, or someone has
+    /// changed the resource, this function writes nothing, and returns the time at which a pass must write the status.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,

@@ -33,7 +33,8 @@ pub(super) struct SnapshotInputs {
 
 /// Returns a snapshot with the objects that tasks and watches have cached.
 ///
-/// The caller adds helm's state, charts, responses to one-off reads, and the state between passes.
+/// The caller adds helm's state, charts, responses to one-off reads, and the data that the operator keeps between
+/// passes.
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,
@@ -104,8 +105,8 @@ pub(super) async fn execute_reads(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // Read the table of running helm processes before their outcomes: a process that ends between the two reads
-        // then still counts as running.
+        // Read the table of running helm processes before the results of ended processes. So the snapshot contains a
+        // process that ends between the two reads as running.
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {

@@ -33,12 +33,13 @@ const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
 impl Context {
     /// Keeps the scrubber up to date while another operator is active, whose passes create secrets.
     ///
-    /// The tasks of a standby read logs and release records, and must not keep texts with secrets: its first pass may
-    /// write these texts to the status. A secret is stored before helm uses it.
+    /// The tasks of a standby read logs and release records. They must not keep texts with secrets, because the first
+    /// pass of this process may write the texts to the status. The active operator stores a secret before helm uses it,
+    /// so that the standby can learn the secret in time.
     pub(super) async fn follow_stored_secrets(&self) {
         let mut changes = self.cluster.own_secret_changes().boxed();
         loop {
-            // The result does not matter: the secrets are read in both cases.
+            // Ignore the result: read the secrets after a change and after the timeout.
             let _ = tokio::time::timeout(STANDBY_REFRESH, changes.next()).await;
             // Combine changes that follow each other.
             tokio::time::sleep(STANDBY_DEBOUNCE).await;
@@ -47,7 +48,7 @@ impl Context {
         }
     }
 
-    /// Gives the scrubber the secrets that the cluster holds.
+    /// Gives the scrubber the secrets that the cluster contains.
     pub(super) async fn learn_stored_secrets(&self) {
         match self.cluster.stored_secrets().await {
             Ok(secrets) => {

@@ -1,4 +1,5 @@
-//! Provides the catalogue and the cluster's data to the webhook, which validates a spec before it is stored.
+//! Provides the catalogue and the cluster's data to the webhook, which validates a spec before the API server stores
+//! it.
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -45,10 +46,10 @@ impl Context {
         osdpl_decide::cluster_info(spec, catalog, observed.nodes(), observed.storage_classes(), &changes, services)
     }
 
-    /// Returns why the deletion of a resource is refused; `None` if it may be deleted.
+    /// Returns why the webhook refuses the deletion of a resource; `None` if it admits the deletion.
     ///
-    /// The deletion is refused while Nova reports instances or can't be asked. A cloud without a deployed Nova, and a
-    /// resource in a namespace that is being deleted, may always be deleted.
+    /// The webhook refuses the deletion while Nova reports instances, or while osdpl can't query Nova. It always admits
+    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,

@@ -72,8 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of the split of the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if no `DaemonSet` is split.
-    /// The chart splits a `DaemonSet` if some nodes have values of their own.
+    /// The digest of the way in which the chart splits the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if it
+    /// splits none. The chart splits a `DaemonSet` if some nodes have values of their own.
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,

@@ -2,7 +2,7 @@
 //!
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
 //! Lease. So the operator starts *itself* once more with a hidden subcommand. This guard process knows the time at
-//! which the last helm process must have ended, and kills all helm processes of the operator that exist then. The
+//! which the last helm process must have ended. At this time, the guard kills all helm processes of the operator. The
 //! operator sends a later time with each renewal of the Lease.
 //!
 //! The guard also kills the helm processes that outlive the operator. They get SIGTERM from the kernel when the
@@ -60,7 +60,8 @@ impl Guard {
     /// # Errors
     /// If the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
-        // Read the uptime before the clock. If this process freezes in between, the guard kills too early.
+        // Read the uptime before the clock. If this process freezes between the two reads, the guard kills helm too
+        // early, and not too late.
         let uptime = uptime(Path::new(PROC))?;
         let deadline = uptime + until.saturating_duration_since(Instant::now());
         let line = format!("{}\n", deadline.as_millis());
@@ -69,12 +70,12 @@ impl Guard {
 
     /// Waits until the guard process has ended. It ends before the operator only if someone kills it.
     pub(crate) async fn ended(&mut self) {
-        // Ignore an error: the operator can't wait for the process, so the operator must not count on it.
+        // Ignore an error: if the operator can't wait for the guard process, it must assume that the process has ended.
         let _ = self.child.wait().await;
     }
 }
 
-/// Waits until the operator process `instance` ends or its time is over, and then kills all of its helm processes.
+/// Waits until the operator process `instance` ends or its time expires, and then kills all of its helm processes.
 ///
 /// The function reads the times from stdin, as milliseconds since the machine started. It returns when the operator has
 /// closed stdin and none of its helm processes is left.

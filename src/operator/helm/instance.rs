@@ -83,7 +83,8 @@ impl Instance {
     /// process, as [`Attempt::instance`] returns it. This process must hold the Lease.
     ///
     /// Only the holder of the Lease starts helm, and the helm processes of earlier holders have ended (see
-    /// [`lease`](crate::lease)). The check for helm processes on this machine covers operators that use another Lease.
+    /// [`lease`](crate::lease)). The function also searches this machine for helm processes of operators that use
+    /// another Lease.
     pub fn liveness(&self, other: &str) -> Liveness {
         if other == self.0 {
             Liveness::Us

@@ -160,8 +160,8 @@ impl Runner {
         self.0.state().counters.clone()
     }
 
-    /// Refuses new jobs, stops all helm processes, and returns when the last process has ended, shortly after the grace
-    /// period.
+    /// Refuses new jobs, stops all helm processes, and returns when the last process has ended: at the latest, shortly
+    /// after the grace period.
     ///
     /// A stopped install or upgrade leaves a failed record, which needs no recovery. A stopped uninstall leaves an
     /// `uninstalling` record, because helm has no signal handler during an uninstall. The next operator process

@@ -11,11 +11,11 @@ use super::Leadership;
 
 /// The clients of the operator.
 pub struct Clients {
-    /// For reads, and for the Lease.
+    /// The client for reads, and for all requests about the Lease.
     pub reads: Client,
-    /// For writes. It sends them only while this process is the active operator.
+    /// The client for writes. It sends a write only while this process is the active operator.
     pub writes: Client,
-    /// For evictions: like `writes`, but it does not retry the response "too many requests".
+    /// The client for evictions. Unlike `writes`, it does not retry after the response "too many requests".
     pub evictions: Client,
 }
 
@@ -34,7 +34,8 @@ impl Clients {
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
         let namespace = config.default_namespace.clone();
         let reads = Client::try_from(config.clone())?;
-        // The check must come after kube's retries: a retry may follow minutes after the first attempt.
+        // Each retry of kube must also go through the check, because a retry may follow minutes after the first
+        // attempt.
         config.default_retry = false;
         let checked = checked(Client::try_from(config)?, leadership.clone());
         let writes = Client::new(Retry::new(RetryPolicy::server_retry(), checked.clone()), namespace.clone());
@@ -91,7 +92,7 @@ mod tests {
         leadership.activate(Instant::now() + Duration::from_mins(1));
         api.create(&PostParams::default(), &namespace).await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
-        // The time of the last renewal is over, although nobody has noticed it yet.
+        // The last renewal is no longer valid, although the operator has not noticed it yet.
         leadership.activate(Instant::now());
         api.delete("a", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(requests.load(Ordering::Relaxed), 2);

@@ -1,4 +1,4 @@
-//! Decides when a process may take the Lease. Pure.
+//! Decides when a process may take the Lease. This module does no I/O.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::helm::ProcessState;
 
 /// How long a process that takes an expired Lease waits before it starts to work.
 ///
-/// Together with [`DURATION`], this is 4 s longer than the time after which the helm processes of the last holder are
-/// killed. The reserve covers clocks of different speeds and slow machines.
+/// The sum of this time and [`DURATION`] is 4 s longer than the time after which the guard kills the helm processes of
+/// the last holder. The reserve is for slow machines and for clocks of different speeds.
 pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The Lease as this process last saw it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     content: LeaseSpec,
-    /// When this process first saw this content, by its own clock. The times in the Lease come from the clocks of other
-    /// machines and do not count.
+    /// When this process first saw this content, by its own clock. osdpl ignores the times in the Lease, because they
+    /// come from the clocks of other machines.
     since: Instant,
 }
 
@@ -34,8 +34,8 @@ pub(super) enum Step {
 impl Seen {
     /// Returns the state after a read of the Lease; `lease` is `None` if it does not exist.
     ///
-    /// The deletion of the Lease does not end the time of its holder, because the holder does not notice the deletion
-    /// at once.
+    /// If someone deletes the Lease, the previous state stays valid, because the holder does not notice the deletion at
+    /// once.
     pub(super) fn after_read(before: Option<Self>, lease: Option<&Lease>, now: Instant) -> Option<Self> {
         let Some(lease) = lease else { return before };
         let content = lease.spec.clone().unwrap_or_default();
@@ -53,7 +53,7 @@ impl Seen {
     /// Returns how long the Lease remains valid if its holder does not renew it.
     fn remaining(&self, now: Instant) -> Duration {
         let duration = self.content.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        // Never trust a shorter duration: this version relies on its own for the end of the holder's helm processes.
+        // Wait for at least [`DURATION`]: until shortly before that time, the holder's helm processes may still run.
         let duration = duration.map_or(DURATION, Duration::from_secs).max(DURATION);
         (self.since + duration).saturating_duration_since(now)
     }
@@ -65,7 +65,7 @@ pub(super) fn next_step(seen: Option<&Seen>, holder: ProcessState, now: Instant)
     let remaining = seen.remaining(now);
     match holder {
         ProcessState::Ended => Step::Take(Duration::ZERO),
-        // A process that is frozen is still running.
+        // Take an expired Lease also from a process that still runs, because that process may be frozen.
         ProcessState::Running | ProcessState::Elsewhere if remaining.is_zero() => Step::Take(TAKEOVER_GRACE),
         ProcessState::Running | ProcessState::Elsewhere => Step::Wait(RETRY_PERIOD.min(remaining)),
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn waits_for_the_duration_after_the_last_observed_renewal() {
         let start = Instant::now();
-        // The time in the Lease is far in the past or future of this machine's clock, and must not count.
+        // The time in the Lease is far in the past or future of this machine's clock, and must have no effect.
         for renewed in [0, 32_503_680_000] {
             let first = Seen::after_read(None, Some(&lease("a", renewed)), start);
             let same = Seen::after_read(first, Some(&lease("a", renewed)), start + seconds(14));

@@ -37,7 +37,7 @@ use osdpl_core::observed;
 /// The label that helm sets on every object of a release except hooks.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long the task collects changes of watched objects before it processes them together.
+/// How long the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of concurrent log requests.
@@ -72,7 +72,7 @@ impl Shared {
 
 /// Starts the watches and the health task; returns the receiver of the assessed state, and the store.
 ///
-/// The assessed state is `None` until all required kinds were listed.
+/// The assessed state is `None` until the API server has listed all required kinds.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,

@@ -26,8 +26,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two queries while Nova does not know every compute whose pod is ready, or still knows a
 /// compute without a node.
 ///
-/// nova-compute reports every 10 s (`report_interval`) and counts as down after 60 s (`service_down_time`). A
-/// difference that lasts longer is deliberate, for example because computes run outside of the cluster.
+/// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
+/// (`service_down_time`). A difference that lasts longer is deliberate, for example because computes run outside of the
+/// cluster.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host

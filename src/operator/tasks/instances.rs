@@ -1,4 +1,4 @@
-//! Asks Nova whether it has instances, while a deleted cloud still has Nova.
+//! Asks Nova whether it has instances, while a cloud that is being deleted still has Nova.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use osdpl_client::HttpConfig;
 use osdpl_core::openstack::{Access, InstanceObservation};
 use osdpl_maintenance::OpenStackClient;
 
-/// The pause before the task repeats the query. Nothing else reports that a user deleted the last instance.
+/// The pause before the task repeats the query. No watch reports that a user deleted the last instance.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Starts the task, unless access to the APIs is disabled; returns the sender of the access to query Nova with, and the
-/// receiver of Nova's responses.
+/// Starts the task, unless access to the APIs is disabled; returns the sender of the URL and credentials for Nova, and
+/// the receiver of Nova's responses.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may send no event for a long time. So a problem counts as solved if it has not
+/// A watch that has recovered may send no event for a long time. So osdpl regards a problem as solved if it has not
 /// recurred during this time, which is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 

@@ -34,7 +34,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 /// The observed state of each release, by the release's namespace and name.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
-/// How long the task collects changes of release records before it processes them together.
+/// How long the task collects changes of release records before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of bodies of records that the task fetches and decodes concurrently. Each body unpacks to
@@ -149,7 +149,7 @@ impl ReleaseTask {
     /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
     /// one.
     ///
-    /// Before the first plan, the namespaces of the cloud are the `initial` ones.
+    /// Until the first plan names the namespaces of the cloud, the task uses the namespaces in `initial`.
     async fn run(mut self, mut bodies: Bodies, initial: BTreeSet<String>) {
         let mut fetching = FuturesUnordered::new();
         loop {

@@ -19,13 +19,13 @@ use super::{Spawner, publish};
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 
-/// How long the task collects changes of watched objects before it processes them together.
+/// How long the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and the pod template revisions of each watched component, after both were listed.
+/// The pods and the pod template revisions of each watched component, after the watches have listed both.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s pod template, which Kubernetes stores as a `ControllerRevision`.
@@ -126,7 +126,7 @@ impl Watched {
         Self { caches, watches }
     }
 
-    /// Returns the pods and the newest revision of each `DaemonSet`; `None` until both kinds were listed.
+    /// Returns the pods and the newest revision of each `DaemonSet`; `None` until the watches have listed both kinds.
     fn found(&self) -> Option<RolloutPods> {
         let caches = lock(&self.caches);
         if !caches.pods.is_listed() || !caches.revisions.is_listed() {

@@ -21,7 +21,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
 
-/// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other.
+/// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other
+/// client.
 pub(crate) struct TlsListener {
     address: SocketAddr,
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
@@ -104,9 +105,9 @@ impl Certificate {
 
     /// Replaces the certificate if its files have changed.
     ///
-    /// The webhook calls this for each connection. The function compares the contents of the files, because the times
-    /// of files in a mounted Secret may not change. The listener keeps the old certificate while the new files are
-    /// invalid, for example because only one of them is written yet.
+    /// The webhook calls this function for each connection. The function compares the contents of the files, because
+    /// the times of files in a mounted Secret may not change. The listener keeps the old certificate while the new
+    /// files are invalid, for example because only one of them is written yet.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);

@@ -1,7 +1,7 @@
 //! Runs validations on a thread of their own, one at a time.
 //!
-//! A validation takes CPU time. On the operator's main thread, it would delay reconcile passes and probes, and on the
-//! runtime's only blocking thread the reading of charts and release records.
+//! A validation takes CPU time. On the operator's main thread, it would delay reconcile passes and probes. On the
+//! runtime's only blocking thread, it would delay reads of charts and release records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +16,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. `waiting` jobs may wait for it.
+    /// Starts the thread. At most `waiting` jobs can wait for the thread.
     ///
     /// # Errors
     /// If the operating system refuses to start a thread.
@@ -24,7 +24,7 @@ impl Worker {
         let (jobs, mut queue) = mpsc::channel::<Job>(waiting);
         let run = move || {
             while let Some(job) = queue.blocking_recv() {
-                // Rust has printed the message of a panic already. The thread must survive it.
+                // Rust has already printed the message of a panic. The thread must survive the panic.
                 let _ = catch_unwind(AssertUnwindSafe(job));
             }
         };
@@ -34,7 +34,7 @@ impl Worker {
 
     /// Runs `work` on the thread, and returns its result; `None` if it panicked.
     ///
-    /// Does not run `work` if the caller has stopped to wait.
+    /// Does not run `work` if the caller no longer waits for the result.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (sender, result) = oneshot::channel();
         let job = move || {

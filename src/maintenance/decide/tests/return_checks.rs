@@ -1,8 +1,9 @@
-//! Tests the checks that a maintenance makes before it returns its node.
+//! Tests the checks that a maintenance makes before it returns its node to service.
 
 use super::*;
 
-/// Returns a maintenance that returns its node, and that disabled the compute service while `agents` were alive.
+/// Returns a maintenance that returns its node to service, and that disabled the compute service while `agents` were
+/// alive.
 fn returning(agents: &[&str]) -> Fixture {
     let mut fixture = fixture();
     for kind in agents {

@@ -1,4 +1,4 @@
-//! Tests of locks and sources: their errors, and that their text is written and read without loss.
+//! Tests of locks and sources: their errors, and whether osdpl writes and reads their text without loss.
 
 use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 

@@ -1,6 +1,6 @@
 //! Watches on Rook's objects in one namespace.
 //!
-//! If an object that osdpl created changes, the next pass reads Rook's objects again. Of objects that others created,
+//! If an object that osdpl created changes, the next pass reads Rook's objects again. For objects that others created,
 //! the watches cache the fields that decisions use.
 
 use std::collections::BTreeMap;
@@ -55,8 +55,7 @@ impl RookWatch {
             let is_changed = Arc::clone(&is_changed);
             let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
             spawn_watch(events, Arc::clone(trigger), move |event| {
-                // An error does not count as a change. The watch retries, for example until the API server serves the
-                // kind.
+                // An error is not a change. The watch retries, for example until the API server serves the kind.
                 if event.is_ok() {
                     is_changed.store(true, Ordering::Release);
                 }
@@ -83,7 +82,8 @@ impl RookWatch {
         self.is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns the cached objects of each kind, or why the kind can't be listed. Kinds without a response are left out.
+    /// Returns the cached objects of each kind, or why the kind can't be listed. The result does not contain a kind to
+    /// whose list the API server has not responded yet.
     fn objects(&self) -> RookObjects {
         let known = self.states.iter().filter_map(|(kind, state)| {
             let objects = match &*lock(state) {

@@ -87,7 +87,7 @@ impl Context {
             }
             Action::Adopt { in_sync } => {
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // Failed revisions that another tool made count as cleaned up, so that osdpl deletes none of their
+                // Label the failed revisions that another tool made as cleaned up, so that osdpl deletes none of their
                 // objects.
                 for past in observed.into_iter().filter(|observed| !observed.is_ours()).flat_map(failed_revisions) {
                     self.cluster.mark_cleaned_up(key, past).await?;
@@ -99,7 +99,7 @@ impl Context {
             Action::Upgrade { delete_jobs } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // If the chart has changed since the plan was made, do nothing: the values may not fit the new chart,
+                // If the chart has changed since osdpl made the plan, do nothing: the values may not fit the new chart,
                 // and the next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };

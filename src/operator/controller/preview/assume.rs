@@ -28,7 +28,7 @@ pub(super) struct Assumptions<'a> {
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The releases for which the status does not contain all data about the chart that the plan uses.
+    /// The releases whose charts the status does not describe completely.
     guessed: BTreeSet<String>,
     unknown: Vec<String>,
 }

@@ -70,7 +70,7 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessC
 
 /// Returns which of these namespaces exist and which are being deleted.
 ///
-/// A namespace that the user may not read counts as existing.
+/// The function assumes that a namespace that the user may not read exists.
 pub(super) async fn read_namespaces(
     client: &Client,
     names: &BTreeSet<String>,

@@ -62,7 +62,7 @@ pub(super) fn all(proc: &Path) -> impl Iterator<Item = u32> + use<> {
 
 /// Returns the ids of the helm processes of the operator process `instance`, according to their environments.
 ///
-/// Processes of other users cannot be read, and do not count.
+/// The operator can't read the environments of other users' processes, so the result does not contain these processes.
 pub(in crate::helm) fn helm_processes(proc: &Path, instance: &str) -> Vec<u32> {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let is_marked = |pid: &u32| {

@@ -21,7 +21,7 @@ const READING: &str = "reading objects of releases";
 
 /// The state of the check whether an object that looks changed has drifted.
 struct Check {
-    /// The suspected change. If the watch reports a different change, the check must run again.
+    /// The suspected change. If the watch reports a different change, the task must run the check again.
     suspect: Suspect,
     revision: i64,
     state: CheckState,
@@ -53,7 +53,7 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether any check must be repeated.
+    /// Whether the task must repeat a check.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
@@ -89,7 +89,7 @@ impl Checks {
         (found, checks)
     }
 
-    /// Whether the object has to be checked now. If so, the function marks its check as pending.
+    /// Whether the task must check the object now. If so, the function marks its check as pending.
     fn needs_check(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
         let needed = known.is_none_or(|check| {

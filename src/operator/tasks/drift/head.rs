@@ -89,7 +89,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Objec
     }
 }
 
-/// Returns the API for the objects of a kind in a namespace; cluster-wide kinds ignore `namespace`.
+/// Returns the API for the objects of a kind in a namespace. The function ignores `namespace` for cluster-wide kinds.
 pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<ObjectHead> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))

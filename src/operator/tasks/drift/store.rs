@@ -52,8 +52,8 @@ impl Store {
 
     /// Returns the objects of deployed releases that look changed.
     ///
-    /// The result is `None` until each watch has completed its first list, or has failed once. The result lacks the
-    /// objects of kinds that were not listed.
+    /// The result is `None` until each watch has completed its first list, or has failed once. The result does not
+    /// contain objects of kinds that the API server has not listed.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {

@@ -47,7 +47,7 @@ pub(super) struct EventMessage {
 
 /// Fetches the message of the latest event that explains why an object waits.
 ///
-/// A failure is only logged, because the message is optional.
+/// The function only logs a failure, because the message is optional.
 pub(super) async fn fetch_event(
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,

@@ -61,7 +61,7 @@ impl Logs {
 
     /// Fetches the end of the log of a failed container.
     ///
-    /// A failure is only logged, because logs are optional.
+    /// The function only logs a failure, because logs are optional.
     pub(super) fn fetch(&self, wanted: Wanted) -> impl Future<Output = Log> + Send + use<> {
         let Self { client, scrubber } = self.clone();
         async move {

@@ -93,7 +93,7 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// How long a node may be `NotReady` before it counts as missing.
+    /// How long a node may be `NotReady` before osdpl regards it as missing.
     pub(super) grace: Duration,
     /// The current time, with which the assessment decides whether a node is missing.
     pub(super) now: Timestamp,
@@ -170,7 +170,7 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect()))
     }
 
-    /// Returns the time until the next `NotReady` node counts as missing; `None` if there is no such node.
+    /// Returns the time until osdpl regards the next `NotReady` node as missing; `None` if there is no such node.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -277,8 +277,8 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
 
 /// Replaces the message of each workload and Job that waits for another object by the chain of causes.
 ///
-/// An object that waits does not count as stuck. The exception is a Job that waits for a stuck object of its own
-/// release: helm would wait for this Job until the timeout.
+/// osdpl does not report a waiting object as stuck, with one exception: a Job that waits for a stuck object of its own
+/// release. helm would wait for this Job until the timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

@@ -55,7 +55,7 @@ enum Outcome {
     },
     /// The record is deleted. The task does nothing, because the watch on records reports the deletion.
     Deleted,
-    /// The fetch failed and must be retried.
+    /// The fetch failed, and the task must retry it.
     Failed,
 }
 
@@ -72,8 +72,8 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// Returns the body of a record, if it is known. While a fetch of a newer version is running, this function returns
-    /// the older body.
+    /// Returns the body of a record, if the task has read it. While a fetch of a newer version is running, this
+    /// function returns the older body.
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
@@ -104,7 +104,7 @@ impl Bodies {
         fetches
     }
 
-    /// Whether this version of a record must be fetched now. If so, the function marks its fetch as in flight.
+    /// Whether the task must fetch this version of a record now. If so, the function marks its fetch as in flight.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {

@@ -146,7 +146,7 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
 
 /// Whether all pre-install hooks are done.
 ///
-/// A Job must have succeeded. A hook that is not a Job counts as done when a hook of a later event has run.
+/// A Job must have succeeded. The function regards any other hook as done when a hook of a later event has run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

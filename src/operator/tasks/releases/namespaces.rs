@@ -1,4 +1,5 @@
-//! Finds the namespaces in which the task for release records starts. Later, each plan names the namespaces.
+//! Finds the namespaces in which the releases task reads the bodies of records until the first plan names the
+//! namespaces.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +17,10 @@ use osdpl_core::observed::ReleaseKey;
 /// The name of the activity under which [`Problems`] lists failed attempts.
 const LISTING: &str = "listing";
 
-/// Returns the namespaces that are watched or, if all namespaces are watched, those that the stored resources name.
+/// Returns the namespaces that the operator watches. If it watches all namespaces, returns those that the stored
+/// resources name.
 ///
-/// Repeats a failed request, except if the CRD of the resources does not exist or the request is forbidden.
+/// Repeats a failed request, except if the CRD of the resources does not exist or the API server forbids the request.
 pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) -> BTreeSet<String> {
     if let Scope::Namespaces(namespaces) = scope {
         return namespaces.into_iter().collect();

@@ -51,7 +51,7 @@ impl Records {
         self.0[index].apply(event, read)
     }
 
-    /// Returns the newest record of each release; `None` until all records were listed.
+    /// Returns the newest record of each release; `None` until the watches have listed all records.
     pub(super) fn newest(&self) -> Option<BTreeMap<ReleaseKey, Newest>> {
         if !self.0.iter().all(WatchCache::is_listed) {
             return None;
