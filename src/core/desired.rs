@@ -297,7 +297,7 @@ impl Desired {
 
 impl DesiredRelease {
     /// Returns the digest of the inputs that a person approves. It does not change while osdpl takes the steps of an
-    /// approved target: the facts that Jobs store meanwhile do not count.
+    /// approved target, because it does not depend on the facts that Jobs store meanwhile.
     pub fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }

@@ -1,9 +1,8 @@
 //! Decides about rollouts of the data plane: which outdated pods osdpl evicts now, or why a rollout waits.
 //!
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
-//! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. Approvals
-//! are stored in the status; the progress is derived from the existing pods. So a restart of the operator changes
-//! nothing.
+//! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. The status
+//! stores approvals, and the existing pods show the progress. So a restarted operator continues a rollout where it was.
 //!
 //! ```text
 //! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted

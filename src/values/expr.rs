@@ -41,7 +41,7 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    /// Boxed, because most expressions are never compiled.
+    /// The compiled expression, on the heap to save memory, because osdpl never compiles most expressions.
     compiled: OnceLock<Box<Compiled>>,
 }
 
@@ -133,7 +133,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so `item` counts as known.
+    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so treat `item` as known.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });

@@ -1,4 +1,4 @@
-//! Handles the values of helm charts: trees of values and their merge, YAML, CEL expressions, digests. Pure crate.
+//! Contains the trees of values of helm charts with their merge, YAML, CEL expressions, and digests. Pure crate.
 //!
 //! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to

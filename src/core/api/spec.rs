@@ -114,7 +114,8 @@ pub struct AdditionReference {
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. With a digest, the operator uses no
-    /// other content. Without, other content than the first waits for approval.
+    /// other content. If unset, the operator uses the first content at once, and any later content only after a
+    /// person's approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
     pub digest: Option<String>,

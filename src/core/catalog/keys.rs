@@ -45,7 +45,8 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of any chart. Trees that are already parsed are tried first.
+    /// Whether `holds` returns true for the key tree of any chart. The method tries the trees first that are already
+    /// parsed.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -70,7 +71,7 @@ impl Keys {
 impl Chart {
     /// Returns the tree, and parses it on first use.
     ///
-    /// Tests verify that every built-in tree can be parsed. A tree that can't be parsed counts as missing.
+    /// Tests verify that every built-in tree can be parsed. For a tree that can't be parsed, the result is `None`.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }

@@ -22,8 +22,8 @@ use osdpl_values::expr::{Expression, Template};
 impl Catalog {
     /// Loads a catalogue from the texts of its files.
     ///
-    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). If all files are built in, the checks
-    /// that compare files are skipped.
+    /// The method does not check expressions in built-in files ([`super::Text::BuiltIn`]). If all files are built in,
+    /// it also skips the checks that compare files. Tests make these checks of the built-in files.
     ///
     /// # Errors
     /// All errors of all files.

@@ -63,7 +63,8 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Returns the URLs and the login for an installed cloud, from the recorded values of its releases by name.
+/// Returns the URLs and the login for an installed cloud. `recorded` maps the catalogue name of each release to its key
+/// and to the values in its newest record.
 ///
 /// `None` without the values of Keystone and Nova, or if the values don't contain the administrator's password.
 pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey, &Values)>) -> Option<Access> {

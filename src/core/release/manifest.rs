@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Head {
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
 /// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
-/// revisions would count the objects of the document as removed.
+/// revisions would report the objects of the document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {

@@ -40,7 +40,7 @@ const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
 ///
-/// Other keys end with these letters by chance (`cpu_spin`), so only the whole word counts.
+/// Other keys end with these letters by chance (`cpu_spin`), so osdpl compares the whole word.
 const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a

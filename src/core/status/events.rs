@@ -209,7 +209,7 @@ fn removed<'a>(
 /// Whether a record of a release still exists although the plan has no decision about the release, for example after
 /// osdpl unmanaged the release.
 ///
-/// A release of this name in another namespace counts only if osdpl made a revision of that release.
+/// The function considers a release of this name in another namespace only if osdpl made a revision of that release.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {

@@ -18,8 +18,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The limit of one evaluation of one expression: tens of milliseconds. The largest expression of the catalogue needs
-    /// a tenth of it, for as many flavors as a spec may have.
+    /// The limit of one evaluation of one expression, which takes tens of milliseconds. For a spec with the maximum
+    /// number of flavors, the largest expression of the catalogue needs a tenth of this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
     /// The limit of all evaluations of one resource.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
@@ -56,7 +56,7 @@ impl Total {
     }
 }
 
-/// Counts the work of one evaluation; adds it to the total when dropped.
+/// Counts the work of one evaluation. When the budget is dropped, it adds the work to the total.
 pub(super) struct Budget<'a> {
     used: Work,
     before: Work,
