@@ -16,7 +16,7 @@ static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 
 /// Returns the addresses of a host, each with the port.
 ///
-/// The function has no timeout. If its future is dropped, the thread still waits for the DNS server.
+/// The function has no timeout. If the caller drops the future, the thread still waits for the DNS server.
 ///
 /// # Errors
 /// If the host has no address, or no DNS server responds.

@@ -288,7 +288,8 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
-    /// Whether the chart of a release is still being fetched, so that the inputs of the release are not known yet.
+    /// Whether the operator is still fetching the chart of a release, so that it does not know the release's inputs
+    /// yet.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
         blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)

@@ -91,7 +91,7 @@ pub struct NextRollouts {
     pub rollouts: Rollouts,
     /// The pods that osdpl evicts now, all of one component.
     pub evict: Vec<Eviction>,
-    /// The component whose pods are evicted, a key of [`NextRollouts::rollouts`].
+    /// The component whose pods osdpl evicts now, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
     /// The `DaemonSets` whose pods the operator must watch, because the next decision needs these pods.
     pub watch: BTreeSet<DaemonSetGroup>,

@@ -136,8 +136,8 @@ impl Scrubber {
     }
 }
 
-/// Removes the line breaks of a text and the blanks around them. Returns the offset in the result of each removal, with
-/// the number of bytes that are removed up to there.
+/// Removes the line breaks of a text and the blanks around them. For each removal, returns the offset in the result,
+/// and the number of bytes that the function has removed up to there.
 fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
     let mut total = 0;

@@ -69,8 +69,8 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first needed; if the expression is invalid, its evaluation
-    /// fails.
+    /// Creates an expression that osdpl compiles when it first needs the expression. If the expression is invalid, its
+    /// evaluation fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -112,8 +112,8 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, and need not
-        // be compiled to find that out.
+        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, so don't
+        // compile it.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }

@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 /// A map of values, such as the content of a chart's `values.yaml`.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`, and nulls in `over`
-/// are kept.
+/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`. The result keeps the
+/// nulls in `over`.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;

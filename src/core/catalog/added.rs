@@ -142,7 +142,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
 
 /// Returns the files of one addition, or the errors that osdpl can find without loading the catalogue.
 ///
-/// `before` contains the files of all additions that were read earlier.
+/// `before` contains the files of all additions that osdpl has read before this one.
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();

@@ -35,7 +35,7 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
-/// Checks that each release and component is declared once, and that fragments name existing releases.
+/// Checks that no two releases have the same name or the same component, and that fragments name existing releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();

@@ -236,7 +236,7 @@ pub struct Drift {
     pub fields: BTreeMap<String, String>,
 }
 
-/// The content of `values/nodes.yaml`: the roles of nodes, and the order in which `DaemonSets` are rolled out.
+/// The content of `values/nodes.yaml`: the roles of nodes, and the order in which the operator rolls out `DaemonSets`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {

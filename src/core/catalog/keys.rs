@@ -2,7 +2,7 @@
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
 //! all charts that it uses in memory. To save memory, maps are sorted slices (a `BTreeMap` allocates space for eleven
-//! entries at once), and long defaults are replaced by their types.
+//! entries at once), and the type of a long default replaces the default.
 
 mod entry;
 mod read;
@@ -18,7 +18,7 @@ use super::Text;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
-/// The key trees of all charts, by the chart's name. A tree is parsed on first use.
+/// The key trees of all charts, by the chart's name. osdpl parses a tree on first use.
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
@@ -56,7 +56,7 @@ impl Keys {
     /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// If a user provided the text, and the text is not a valid key tree. Built-in texts are parsed later, on first
+    /// If a user provided the text, and the text is not a valid key tree. osdpl parses built-in texts later, on first
     /// use.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {

@@ -114,7 +114,7 @@ impl Loader<'_> {
     /// Loads the YAML files directly in a folder, and calls `make` for each. Returns the results by the file's name
     /// without `.yaml`.
     ///
-    /// Files are loaded one after the other, so that only one parsed file is in memory.
+    /// The method loads one file after the other, so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
         &mut self,
         folder: &str,

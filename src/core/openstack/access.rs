@@ -84,7 +84,7 @@ pub fn is_compute(endpoint: &Endpoint) -> bool {
     endpoint.endpoint == COMPUTE
 }
 
-/// Whether the desired cloud has Nova. This is known even before [`access`] has the credentials.
+/// Whether the desired cloud has Nova. The result is right even before [`access`] has the credentials.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(is_compute)

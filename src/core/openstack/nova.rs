@@ -268,7 +268,7 @@ pub fn moves(host: &str) -> Call<Migrations> {
 /// A response with one instance.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ServerResponse {
-    /// The instance that was queried.
+    /// The instance.
     pub server: Server,
 }
 

@@ -171,7 +171,7 @@ fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
         // The text around the error may be a secret, so the message contains only its location.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
-        format!("its manifest holds a document of {source} that is not YAML at line {line}")
+        format!("its manifest contains a document of {source} that is not YAML at line {line}")
     })
 }
 

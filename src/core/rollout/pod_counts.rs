@@ -10,7 +10,7 @@ use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 /// How long a new pod may take until it is ready. This is enough to pull large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
-/// The message for a node that became `NotReady` when its pod was replaced.
+/// The message for a node that became `NotReady` when osdpl replaced its pod.
 const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
 /// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.

@@ -100,8 +100,8 @@ fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // The condition can't be evaluated if it reads a value that is not set. In this case the chart's default applies,
-    // and with the default, pods on several nodes do not share the claim.
+    // osdpl can't evaluate the condition if it reads a value that no layer sets. In this case the chart's default
+    // applies, and with the default, pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Bounds the evaluation of expressions in steps and in bytes.
 //!
-//! A catalogue addition is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours, and a
-//! chain of `replace` doubles a text until the memory is used up.
+//! An addition to the catalogue is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours,
+//! and a chain of `replace` doubles a text until it fills the memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,8 +10,7 @@ use super::failure::Failure;
 /// An amount of work: steps of the evaluation, and bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// One step for each part of an expression each time that it is evaluated, and for each 32 bytes that a function
-    /// reads.
+    /// One step for each evaluation of a part of an expression, and for each 32 bytes that a function reads.
     pub steps: usize,
     /// The size of all values that the evaluation creates or copies, even if it drops them at once.
     pub bytes: usize,
