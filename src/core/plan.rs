@@ -49,7 +49,7 @@ pub struct Policy {
     pub paused: bool,
     /// The names of paused releases, including releases that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether the OpenStackDeployment is being deleted. Then uninstalls need no approval.
+    /// Whether the OpenStackDeployment is being deleted. If so, uninstalls need no approval.
     pub deleting: bool,
     /// The additions to the catalogue whose content has changed since the spec or a person approved it, by name. osdpl
     /// applies no inputs until a person approves the new content.

@@ -76,8 +76,8 @@ pub struct RolloutStatus {
     /// Whether a person or the spec has approved the rollout of `revision`.
     #[serde(default)]
     pub approved: bool,
-    /// The digest of the inputs of an upgrade that a person approved. This approval also covers the rollout after the
-    /// upgrade.
+    /// The digest of the inputs of an upgrade that a person approved. The rollout after this upgrade needs no further
+    /// approval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
     /// Whether the approval came from the spec (`approval: Automatic`). Such an approval ends when the spec no longer

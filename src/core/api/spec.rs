@@ -91,8 +91,7 @@ pub struct OpenStackDeploymentSpec {
     /// Which container images the pods use: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Which changes wait until a person approves them: those that the spec did not request, such as those of a new
-    /// version of the catalogue (`Manual`), none (`Automatic`), or all (`Always`); `Manual` if unset.
+    /// Which changes wait until a person approves them; `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.

@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Words that mark a secret: a string is probably secret if a key on its path contains one of these words, and a number
-/// if its own key ends with one.
+/// Words that mark a secret. A string is probably secret if a key on its path contains one of these words. A number is
+/// probably secret if its own key ends with one of these words.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",

@@ -1,5 +1,5 @@
-//! Parses YAML into a tree in which every node knows its location. Errors use the location, and so does the provenance
-//! of a value.
+//! Parses YAML into a tree in which every node knows its location. Errors and the provenance of values name this
+//! location.
 
 use std::fmt::{self, Write as _};
 
