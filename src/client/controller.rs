@@ -53,11 +53,12 @@ impl Refusal {
 /// Runs `passes` until `stop`, and logs each failure with the message `failed`. The function returns when the last pass
 /// has ended.
 ///
-/// Calls `on_listed` when the resources have been listed for the first time, even if some can't be read ([`Stored`]). The
-/// caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the user can correct a
-/// resource only if the webhook responds.
+/// Calls `on_listed` when kube has listed the resources for the first time, even if some resources are unreadable
+/// ([`Stored`]). The caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the
+/// user can correct a resource only if the webhook responds.
 ///
-/// kube does not react to `stop` before the first list. This function returns at `stop` even then.
+/// kube does not react to `stop` before the first list. This function also returns if `stop` comes before the first
+/// list.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<Stored<K>, E>>,
     failed: &str,

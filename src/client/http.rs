@@ -50,7 +50,7 @@ pub struct HttpConfig {
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Permit {
-    /// Creates a permit that holds while `is_permitted` returns `true`.
+    /// Creates a permit that allows requests while `is_permitted` returns `true`.
     pub fn new(is_permitted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_permitted))
     }

@@ -1,7 +1,8 @@
-//! Resolves the names of hosts on threads of its own.
+//! Resolves the names of hosts on threads that only this module uses.
 //!
 //! The C library can wait for a DNS server for half a minute, and a thread that waits can't be stopped. tokio would
-//! resolve names on its threads for blocking work, which also decode release records and read charts.
+//! resolve names on its threads for blocking work, and would then delay other work there: release records to decode,
+//! and charts to read.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -15,7 +16,7 @@ static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 
 /// Returns the addresses of a host, each with the port.
 ///
-/// The function has no timeout. If its future is dropped, the thread still waits for the DNS server.
+/// The function has no timeout. If the caller drops the future, the thread still waits for the DNS server.
 ///
 /// # Errors
 /// If the host has no address, or no DNS server responds.
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn silent_dns_server_does_not_stop_other_work() {
-        // The same runtime as that of the operator.
+        // Use the same kind of runtime as the operator.
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         runtime.block_on(async {

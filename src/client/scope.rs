@@ -6,15 +6,15 @@ use kube::{Api, Client, Resource};
 /// The namespaces in which the operator reads and writes objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All namespaces. One request or watch covers them.
+    /// All namespaces. One request or watch reads the objects of all namespaces.
     All,
     /// Only these namespaces. Each needs its own requests and watches.
     Namespaces(Vec<String>),
 }
 
 impl Scope {
-    /// Returns the APIs that together cover all objects of a namespaced kind: one for the whole cluster, or one for
-    /// each namespace.
+    /// Returns the APIs with which a caller reads all objects of a namespaced kind: one for the whole cluster, or one
+    /// for each namespace.
     pub fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,

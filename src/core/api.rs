@@ -59,7 +59,7 @@ pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The annotation with which a person allows that the deletion of a cloud destroys its instances. Its value is the name
 /// of the `OpenStackDeployment`.
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
-/// The finalizer that keeps an `OpenStackDeployment` until its releases are uninstalled or detached.
+/// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
 /// The annotation on a node that lists the labels which the operator has set for the node's roles, such as
 /// `openstack-compute-node=enabled,openvswitch=enabled`.
@@ -83,7 +83,7 @@ const LABEL_LIMIT: usize = 63;
 /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of an `OpenStackDeployment`: `namespace.name`.
 ///
 /// The namespace is part of the value, so that a cloud never treats the objects of a detached cloud with the same name
-/// as its own. If the value would be too long for a label, its end is replaced by a digest.
+/// as its own. If the value would be too long for a label, a digest replaces its end.
 pub fn owner_label(namespace: &str, name: &str) -> String {
     let mut owner = format!("{namespace}.{name}");
     if owner.len() > LABEL_LIMIT {

@@ -115,8 +115,8 @@ pub struct Service {
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// The Kubernetes Service through which pods reach the service if it is external; `None` if osdpl does not support
-    /// that.
+    /// The Kubernetes Service through which pods reach the service if it is external; `None` if the service can't be
+    /// external.
     pub external: Option<file::External>,
 }
 
@@ -307,8 +307,8 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths of a release's values that describe Ceph: the catalogue's value there is a single expression
-    /// that reads the variable `ceph`.
+    /// Returns the paths of a release's values that describe Ceph. At these paths, the value in the catalogue is a
+    /// single expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()

@@ -288,7 +288,8 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
-    /// Whether the chart of a release is still being fetched, so that the inputs of the release are not known yet.
+    /// Whether the operator is still fetching the chart of a release, so that it does not know the release's inputs
+    /// yet.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
         blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
@@ -297,7 +298,7 @@ impl Desired {
 
 impl DesiredRelease {
     /// Returns the digest of the inputs that a person approves. It does not change while osdpl takes the steps of an
-    /// approved target: the facts that Jobs store meanwhile do not count.
+    /// approved target, because it does not depend on the facts that Jobs store meanwhile.
     pub fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }

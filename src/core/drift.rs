@@ -15,8 +15,8 @@
 //!   and finalizers.
 //! * osdpl tolerates changes by writers that are part of the cluster, and changes of a few fields that people set on
 //!   purpose (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write is drift if it happened after helm's last write to the object and after the start of the newest helm
-//!   operation, or in the same second as the later of the two. An older write is no drift: the newest helm operation
+//! * A write is drift unless it is older than helm's last write to the object, or older than the start of the newest
+//!   helm operation. The times have a resolution of one second. An older write is no drift: the newest helm operation
 //!   has reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
 //! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
 //!   scale`), the write has no time in `managedFields`. In both cases a field that the manifest sets has no owner any
@@ -102,8 +102,8 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // The times in `managedFields` are whole seconds. So a foreign write in the same second as helm's write may be the
-    // later one of the two.
+    // The times in `managedFields` are whole seconds. So a foreign write in the same second as helm's write may be
+    // later than helm's write.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));

@@ -11,7 +11,7 @@
 //! cron      a CronJob and its Jobs → observed::ObservedCronJob, observed::Run
 //! pod       a pod that is not ready → why it is not ready, and the owner of the pod
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
-//! node      whether a node is ready, and how long to wait until it counts as lost
+//! node      whether a node is ready, and how long osdpl waits for a node before it treats the node as lost
 //!
 //! pod_creation   errors of controllers (such as of a ReplicaSet) that cannot create pods
 //! ```
@@ -60,9 +60,9 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
 
 /// Returns the health of one component: the worst health of its workloads, and the sums of their numbers of pods.
 ///
-/// A `DaemonSet` without nodes counts only if the component has no other workload. If the spec overrides values for
-/// some nodes, upstream's charts split a `DaemonSet` into several. If these overrides cover all nodes, the `DaemonSet`
-/// for all other nodes has no node.
+/// The result includes a `DaemonSet` without nodes only if the component has no other workload. If the spec overrides
+/// values for some nodes, upstream's charts split a `DaemonSet` into several. If these overrides apply to all nodes,
+/// the `DaemonSet` for all other nodes has no node.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
     let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };

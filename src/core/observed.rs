@@ -58,8 +58,8 @@ pub struct Observed {
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The external services whose address osdpl has published in the cluster. A need for a component of such a service
-    /// counts as met.
+    /// The external services whose address osdpl has published in the cluster. Needs for components of these services
+    /// are met.
     pub external_ready: BTreeSet<String>,
     /// The objects of each release that someone changed outside of helm since its newest revision.
     ///
@@ -68,10 +68,11 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How long this process has seen no change of each pending record, by its monotonic clock.
+    /// How long each pending record has not changed while this operator process watched it, by the process's monotonic
+    /// clock.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
-    /// else made. This includes revisions that osdpl adopted although they differ.
+    /// else made. The map also contains revisions that osdpl adopted although they differ from the desired state.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
@@ -204,8 +205,8 @@ pub struct RecordBody {
     pub description: String,
     /// The hook that helm runs now, or that made the operation fail.
     pub hook: Option<ObservedHook>,
-    /// The workloads in the manifest, as (kind, namespace, name). osdpl checks the health of these workloads before the
-    /// release counts as ready.
+    /// The workloads in the manifest, as (kind, namespace, name). Before osdpl reports the release as ready, it checks
+    /// the health of these workloads.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
@@ -218,7 +219,7 @@ pub struct RecordBody {
     /// Whether all pre-install hooks completed. This decides how osdpl recovers an install that was interrupted because
     /// its helm process died.
     pub pre_install_satisfied: bool,
-    /// The objects in the manifest that are watched for drift, each with the fields that the manifest sets.
+    /// The objects in the manifest that osdpl watches for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
     /// The size in bytes of the payload that the record's Secret contains. [`crate::release::RECORD_LIMIT`] is the
     /// maximum.

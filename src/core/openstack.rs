@@ -27,9 +27,9 @@ pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Ma
 /// The response of Nova about instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceObservation {
-    /// The URLs and credentials with which Nova was asked.
+    /// The URLs and credentials with which the operator queried Nova.
     pub access: Access,
-    /// The name of an instance, `None` if Nova has none, or why Nova can't be asked.
+    /// The name of an instance, `None` if Nova has none, or why the operator can't query Nova.
     pub found: Result<Option<String>, String>,
 }
 

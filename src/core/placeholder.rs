@@ -8,7 +8,7 @@ use crate::desired::{Facts, Selection};
 /// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that
 /// features name.
 ///
-/// Each placeholder is derived from the name of its fact, so that every call returns the same values.
+/// The function derives each placeholder from the name of its fact, so that every call returns the same values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
     let ceph = ceph::DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };

@@ -36,7 +36,7 @@ pub struct Policy {
     pub approval: Approval,
     /// The target hash that a person approved.
     pub approved: Option<String>,
-    /// The target hash in the status that a person approved earlier; it counts only with [`Approval::Always`].
+    /// The target hash in the status that a person approved earlier. osdpl uses it only with [`Approval::Always`].
     pub approved_target: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
@@ -49,7 +49,7 @@ pub struct Policy {
     pub paused: bool,
     /// The names of paused releases, including releases that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether the OpenStackDeployment is being deleted. Then uninstalls need no approval.
+    /// Whether the OpenStackDeployment is being deleted. If so, uninstalls need no approval.
     pub deleting: bool,
     /// The additions to the catalogue whose content has changed since the spec or a person approved it, by name. osdpl
     /// applies no inputs until a person approves the new content.
@@ -80,8 +80,8 @@ pub struct Plan {
     /// The decision about each release. The key is the release's name in the catalogue, or helm's name if the catalogue
     /// does not have the release. If a desired release already has this name, the key is `namespace/name`.
     pub decisions: BTreeMap<String, Decision>,
-    /// The target hash, which identifies the desired inputs of all releases. An approval of this hash covers every step
-    /// until all releases have these inputs.
+    /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
+    /// step until all releases have these inputs.
     pub hash: String,
     /// Whether a person approved this target, in this pass or earlier.
     pub approved: bool,
@@ -147,7 +147,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // Additions decide about more than inputs, such as the order of releases and Jobs to delete.
+    // The hash contains the additions themselves, because they decide about more than inputs, such as the order of
+    // releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let parts: Vec<String> = inputs.chain(removed).chain(losses).chain(additions).collect();
@@ -156,10 +157,11 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     hash
 }
 
-/// Returns the releases that belong to the cloud after this plan, for the status: the releases that osdpl manages, and
-/// while it still removes releases, all releases that belonged to the cloud before.
+/// Returns the releases that belong to the cloud after this plan, for the status. These are the releases that osdpl
+/// manages. While osdpl still removes releases, these are also all releases that belonged to the cloud before.
 ///
-/// A release that the status did not name is added when a person has approved its removal.
+/// If a person has approved the removal of a release that the status does not name, the result contains this release,
+/// too.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let managed = desired.releases.values().filter(|release| release.managed).map(|release| release.key.clone());
     let mut owned: BTreeSet<ReleaseKey> = managed.collect();

@@ -84,8 +84,8 @@ pub(crate) const NO_INSTANCES: &str = "none";
 
 /// Label on a record: the digest of the split of the release's `DaemonSets`, or [`NO_SPLIT`].
 ///
-/// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one; this is the split.
-/// Only records of releases with such `DaemonSets` have the label.
+/// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one. This division is
+/// called the split. Only records of releases with such `DaemonSets` have the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
 /// Label on a record: the [`ChartIdentity`] of the revision. Records of older osdpl versions lack the label.

@@ -1,9 +1,8 @@
 //! Decides about rollouts of the data plane: which outdated pods osdpl evicts now, or why a rollout waits.
 //!
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
-//! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. Approvals
-//! are stored in the status; the progress is derived from the existing pods. So a restart of the operator changes
-//! nothing.
+//! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. The status
+//! stores approvals, and the existing pods show the progress. So a restarted operator continues a rollout where it was.
 //!
 //! ```text
 //! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted
@@ -92,7 +91,7 @@ pub struct NextRollouts {
     pub rollouts: Rollouts,
     /// The pods that osdpl evicts now, all of one component.
     pub evict: Vec<Eviction>,
-    /// The component whose pods are evicted, a key of [`NextRollouts::rollouts`].
+    /// The component whose pods osdpl evicts now, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
     /// The `DaemonSets` whose pods the operator must watch, because the next decision needs these pods.
     pub watch: BTreeSet<DaemonSetGroup>,

@@ -1,8 +1,8 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
 //! The scrubber finds secrets in two ways. It finds known secrets by their *value*, in each encoding in which scripts
-//! and API errors print them, also line by line. It finds secrets that osdpl does not know by their *shape* or that of
-//! the text around them, such as `scheme://user:password@host` or `password=…`.
+//! and API errors print them, also line by line. It finds secrets that osdpl does not know by their own *shape*, or by
+//! the shape of the text around them, such as `scheme://user:password@host` or `password=…`.
 
 mod assigned;
 mod detect;
@@ -29,13 +29,13 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
 /// The minimum length in bytes of secrets to search for inside larger base64 texts.
 ///
-/// In the base64 of a larger text, the first and last characters of a secret depend on the text around it, so only the
-/// characters between them can be found. For a shorter secret, these would be so few that they also match in ordinary
-/// texts.
+/// In the base64 of a larger text, the first and last characters of a secret depend on the text around it, so the
+/// scrubber searches only for the characters between them. Of a shorter secret, so few characters would be left that
+/// they also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of a line of a secret to find on its own, and of a secret to search for across lines.
-/// Shorter words also occur in ordinary texts.
+/// The minimum length in bytes of a line of a secret that the scrubber finds on its own, and of a secret that it finds
+/// across line breaks. Shorter words also occur in ordinary texts.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes known secrets, and texts that have the shape of a secret, from texts.
@@ -43,8 +43,8 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
-    /// The long texts among them, without line breaks. Programs print base64 in lines of 64 or 76 characters, and indent
-    /// the lines of a key.
+    /// The long texts in `forms`, without line breaks. Programs print base64 in lines of 64 or 76 characters, and
+    /// indent the lines of a key.
     joined: Vec<String>,
 }
 
@@ -136,8 +136,8 @@ impl Scrubber {
     }
 }
 
-/// Removes the line breaks of a text and the blanks around them. Returns the offset in the result of each removal, with
-/// the number of bytes that are removed up to there.
+/// Removes the line breaks of a text and the blanks around them. For each removal, returns the offset in the result,
+/// and the number of bytes that the function has removed up to there.
 fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
     let mut total = 0;
@@ -198,7 +198,7 @@ fn forms(secret: &str) -> Vec<String> {
 /// Returns the base64 characters that appear in the encoding of any larger text that contains the secret.
 ///
 /// Base64 encodes three bytes as four characters. So the result has one entry for each position that the secret may
-/// have within three bytes. Characters that also depend on bytes before or after the secret are left out.
+/// have within three bytes. The result leaves out characters that also depend on bytes before or after the secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {

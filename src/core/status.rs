@@ -61,15 +61,16 @@ pub struct Report<'a> {
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The removal of labels from nodes; `None` if the pass did not decide it, so that the status keeps it.
+    /// The removal of labels from nodes; `None` if the pass did not decide about it, so that the status keeps the
+    /// previous removal.
     pub label_removal: Option<&'a LabelRemoval>,
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not decide it, so
-    /// that the status keeps them.
+    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not determine the
+    /// digests, so that the status keeps the previous ones.
     pub additions: Option<&'a BTreeMap<String, String>>,
     /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them, so
     /// that the status keeps the previous digests.
@@ -153,7 +154,7 @@ pub fn report(
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
-        // While a chart is fetched, the target hash is not final.
+        // While the operator fetches a chart, the target hash is not final.
         approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
         approved_target: match report.spec.approval {
             Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),

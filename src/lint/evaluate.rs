@@ -55,8 +55,8 @@ impl<'a> Input<'a> {
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
     }
 
-    /// Creates the input for evaluating `spec`. All other data comes from the resource, whose own spec is not
-    /// evaluated.
+    /// Creates the input for evaluating `spec`. All other data comes from the resource; osdpl does not evaluate the
+    /// resource's own spec.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,

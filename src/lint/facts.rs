@@ -98,7 +98,7 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
 
 /// Describes the placeholders that a user may see in printed values.
 ///
-/// Placeholders of credentials are left out, because commands redact credentials.
+/// The result leaves out placeholders of credentials, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     let Some(storage) = storage else { return Vec::new() };

@@ -62,7 +62,7 @@ fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warning
         return;
     }
     // One layer contains all entries of `spec.nodes.overrides` in the form that the chart reads. Leave out this layer,
-    // because each entry is checked separately.
+    // because the loop below checks each entry separately.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

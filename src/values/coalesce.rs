@@ -9,8 +9,8 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
 ///
-/// A null removes a default, a scalar or list replaces a default, and maps are merged. A null without a default is
-/// kept. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
+/// A null removes a default, a scalar or list replaces a default, and helm merges maps. It keeps a null without a
+/// default. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {

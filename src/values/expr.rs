@@ -41,7 +41,7 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    /// Boxed, because most expressions are never compiled.
+    /// The compiled expression, on the heap to save memory, because osdpl never compiles most expressions.
     compiled: OnceLock<Box<Compiled>>,
 }
 
@@ -69,8 +69,8 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Creates an expression that is compiled when it is first needed; if the expression is invalid, its evaluation
-    /// fails.
+    /// Creates an expression that osdpl compiles when it first needs the expression. If the expression is invalid, its
+    /// evaluation fails.
     pub fn lazy(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -112,8 +112,8 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, and need not
-        // be compiled to find that out.
+        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, so don't
+        // compile it.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
@@ -133,7 +133,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so `item` counts as known.
+    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so treat `item` as known.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });

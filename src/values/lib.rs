@@ -1,4 +1,4 @@
-//! Handles the values of helm charts: trees of values and their merge, YAML, CEL expressions, digests. Pure crate.
+//! Contains the trees of values of helm charts with their merge, YAML, CEL expressions, and digests. Pure crate.
 //!
 //! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 /// A map of values, such as the content of a chart's `values.yaml`.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`, and nulls in `over`
-/// are kept.
+/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`. The result keeps the
+/// nulls in `over`.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;

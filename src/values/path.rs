@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// The keys from the root of a tree to a value. A list counts as one value, so a path never leads into a list.
+/// The keys from the root of a tree to a value. A path never leads into a list: it ends at the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 

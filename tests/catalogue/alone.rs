@@ -10,7 +10,7 @@ fn only(service: &str) -> Value {
     json!({"openstackRelease": "2026.1", "services": {service: {"enabled": true}}})
 }
 
-/// This must hold for every service without exception: to enable a service, the user need not set anything else.
+/// A user can enable every service, without exception, and need not set anything else.
 #[test]
 fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();

@@ -1,4 +1,5 @@
-//! Collects the values that osdpl tries in the fields of the spec when it searches the spec of a running cloud.
+//! Collects the values that osdpl tries in the fields of the spec when it searches for the spec that describes a
+//! running cloud.
 //!
 //! The values come from the cloud's releases, or from the schemas of features.
 

@@ -79,8 +79,8 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns the Ceph user and pool of each service that the release `name` runs, from the values of the release. Nova is
-/// missing here, see [`nova_use`].
+/// Returns the Ceph user and pool of each service that the release `name` runs, from the values of the release. The
+/// result has no entry for Nova; [`nova_use`] returns Nova's user and pool.
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();

@@ -58,7 +58,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 
 /// Returns how the chart in the release record differs from the desired chart; `None` if both are the same.
 ///
-/// The version and the fingerprint are compared only if they are known for the desired chart.
+/// The function compares the version and the fingerprint only if the desired chart has them.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {

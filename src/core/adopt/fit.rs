@@ -211,7 +211,7 @@ impl<'a> Fit<'a> {
 /// number of services for which the spec sets `enabled`.
 ///
 /// Each of the following adds a penalty: an error, a running release that the spec does not contain, and a desired
-/// release that does not run. Returns `None` if the spec would block a running release.
+/// release that does not run. Returns `None` if osdpl can't run helm for a running release with this spec.
 pub(super) fn score(
     cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which changes wait for approval (`osdpl approve`). `Manual`, the default: changes that the spec did not request, such
-/// as those of a new operator or of a ConfigMap in `catalog`, and uninstalls. `Automatic`: none. `Always`: every change
-/// of a release, also the first install and changes of the spec.
+/// Which changes wait until a person approves them with `osdpl approve`. `Manual`, the default: uninstalls, and changes
+/// that the spec did not request, such as changes in a new version of the operator or in a ConfigMap of `catalog`.
+/// `Automatic`: no changes. `Always`: every change of a release, including the first install and changes of the spec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.

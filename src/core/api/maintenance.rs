@@ -94,8 +94,8 @@ pub struct NodeMaintenanceStatus {
     /// for the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
-    /// The roles of the node. The status keeps them if someone deletes the node or removes its labels, so that the node
-    /// still counts for the limits of these roles.
+    /// The roles of the node. The status keeps them if someone deletes the node or removes its labels, so that the
+    /// limits of these roles still include the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
     /// The UUID of the compute service that this maintenance has disabled or is about to disable.

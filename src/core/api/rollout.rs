@@ -40,8 +40,8 @@ impl Rollout {
 
     /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. A string that is not a
-    /// percentage counts as 1; the API server rejects such a string anyway.
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. For a string that is not a
+    /// percentage, the result is 1; the API server rejects such a string anyway.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -76,8 +76,8 @@ pub struct RolloutStatus {
     /// Whether a person or the spec has approved the rollout of `revision`.
     #[serde(default)]
     pub approved: bool,
-    /// The digest of the inputs of an upgrade that a person approved. This approval also covers the rollout after the
-    /// upgrade.
+    /// The digest of the inputs of an upgrade that a person approved. The rollout after this upgrade needs no further
+    /// approval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
     /// Whether the approval came from the spec (`approval: Automatic`). Such an approval ends when the spec no longer

@@ -91,8 +91,7 @@ pub struct OpenStackDeploymentSpec {
     /// Which container images the pods use: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Which changes wait until a person approves them: those that the spec did not request, such as those of a new
-    /// version of the catalogue (`Manual`), none (`Automatic`), or all (`Always`); `Manual` if unset.
+    /// Which changes wait until a person approves them; `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.
@@ -114,7 +113,8 @@ pub struct AdditionReference {
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. With a digest, the operator uses no
-    /// other content. Without, other content than the first waits for approval.
+    /// other content. If unset, the operator uses the first content at once, and any later content only after a
+    /// person's approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
     pub digest: Option<String>,

@@ -131,8 +131,8 @@ pub struct RoleStatus {
     pub nodes: Vec<String>,
 }
 
-/// An approved removal of the operator's labels from nodes. The operator records it here before it removes the first
-/// label, so that the approval covers exactly these labels.
+/// A removal of the operator's labels from nodes that a person has approved. The operator writes the removal here
+/// before it removes the first label. The approval is valid for exactly these labels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelRemovalStatus {

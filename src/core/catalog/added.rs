@@ -100,7 +100,8 @@ impl AddedFile {
 
 /// Adds the files of the additions to the catalogue `base`, and rejects additions with errors.
 ///
-/// Additions are processed in the order of their sources. If two additions contain the same file, the first one wins.
+/// osdpl reads the additions in the order of their sources. If two additions contain the same file, osdpl rejects the
+/// second addition.
 ///
 /// # Errors
 /// All errors of `base`, if it has errors even without additions.
@@ -131,7 +132,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
             // No error names a file of an addition, for example because releases need each other in a cycle. Reject the
-            // last addition, which may have closed the cycle.
+            // last addition, because it may have caused the error.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -141,7 +142,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
 
 /// Returns the files of one addition, or the errors that osdpl can find without loading the catalogue.
 ///
-/// `before` contains the files of all additions that were read earlier.
+/// `before` contains the files of all additions that osdpl has read before this one.
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();

@@ -35,7 +35,7 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
-/// Checks that each release and component is declared once, and that fragments name existing releases.
+/// Checks that no two releases have the same name or the same component, and that fragments name existing releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
@@ -243,11 +243,11 @@ fn walk<'a>(
     found
 }
 
-/// Checks that no expression reads a fact that can't exist yet, or that no release records.
+/// Checks that no expression reads a fact that does not exist yet, or a fact of a release that records no facts.
 ///
-/// A Job of a release records the release's facts after helm has installed the release. So a condition that must be
-/// known before any release is installed can't read facts, and no expression can read facts of a release that records
-/// none.
+/// A Job of a release records the release's facts after helm has installed the release. So a condition that osdpl
+/// evaluates before it installs any release can't read facts, and no expression can read facts of a release that
+/// records none.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -293,7 +293,7 @@ fn expressions(body: &Body) -> String {
     Template::expressions(&body.values()).join("\n")
 }
 
-/// Returns the conditions that must be known before any release is installed, each with its file.
+/// Returns the conditions that osdpl evaluates before it installs any release, each with its file.
 ///
 /// These conditions decide which releases and components are part of the cloud, and whether a spec is valid.
 fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {

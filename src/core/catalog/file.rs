@@ -180,7 +180,7 @@ pub struct Check {
     pub message: String,
 }
 
-/// The severity of a finding, that is, of a problem or a remark.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -222,21 +222,21 @@ pub struct OpenStackRelease {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/drift.yaml`: changes to objects of releases that do not count as drift.
+/// The content of `values/drift.yaml`: changes to objects of releases that osdpl does not report as drift.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// The field managers whose changes do not count as drift: maps the name in `managedFields` to the reason why osdpl
-    /// tolerates the changes.
+    /// The field managers whose changes osdpl does not report as drift: maps the name in `managedFields` to the reason
+    /// why osdpl tolerates the changes.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// The fields whose changes do not count as drift: maps the path of the field, in the notation of [`crate::drift`],
-    /// to the reason why osdpl tolerates changes.
+    /// The fields whose changes osdpl does not report as drift: maps the path of the field, in the notation of
+    /// [`crate::drift`], to the reason why osdpl tolerates changes.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }
 
-/// The content of `values/nodes.yaml`: the roles of nodes, and the order in which `DaemonSets` are rolled out.
+/// The content of `values/nodes.yaml`: the roles of nodes, and the order in which the operator rolls out `DaemonSets`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {

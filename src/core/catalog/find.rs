@@ -17,8 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body of the catalogue that may set values of a release, regardless of the spec: conditions are not
-    /// evaluated.
+    /// Returns every body of the catalogue that may set values of a release. The function evaluates no conditions, so
+    /// the result does not depend on the spec.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -53,8 +53,9 @@ impl Catalog {
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
     /// further inputs to the digest.
     ///
-    /// The digest changes only with a new version of osdpl. It does not cover files that users added: the spec names
-    /// them, and [`Policy::changed_additions`](crate::plan::Policy::changed_additions) makes their changes wait.
+    /// The digest changes only with a new version of osdpl. It does not depend on files that users added, because
+    /// changes of these files need an approval of their own: the spec names the files, and
+    /// [`Policy::changed_additions`](crate::plan::Policy::changed_additions) makes their changes wait.
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();

@@ -137,8 +137,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Creates a body from values and from the paths at which it removes the chart's default. Expressions in the values
-    /// are compiled when they are first evaluated.
+    /// Creates a body from values and from the paths at which it removes the chart's default. osdpl compiles an
+    /// expression in the values when it first evaluates the expression.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
@@ -150,7 +150,7 @@ impl Body {
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Checks that every expression can be compiled. The compiled expressions are dropped to save memory.
+    /// Checks that every expression can be compiled. The method drops the compiled expressions to save memory.
     ///
     /// # Errors
     /// The first expression that can't be compiled, with its path.

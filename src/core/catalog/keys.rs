@@ -2,7 +2,7 @@
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
 //! all charts that it uses in memory. To save memory, maps are sorted slices (a `BTreeMap` allocates space for eleven
-//! entries at once), and long defaults are replaced by their types.
+//! entries at once), and the type of a long default replaces the default.
 
 mod entry;
 mod read;
@@ -18,7 +18,7 @@ use super::Text;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
-/// The key trees of all charts, by the chart's name. A tree is parsed on first use.
+/// The key trees of all charts, by the chart's name. osdpl parses a tree on first use.
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
@@ -45,7 +45,8 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of any chart. Trees that are already parsed are tried first.
+    /// Whether `holds` returns true for the key tree of any chart. The method tries the trees first that are already
+    /// parsed.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -55,7 +56,7 @@ impl Keys {
     /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// If a user provided the text, and the text is not a valid key tree. Built-in texts are parsed later, on first
+    /// If a user provided the text, and the text is not a valid key tree. osdpl parses built-in texts later, on first
     /// use.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
@@ -70,7 +71,7 @@ impl Keys {
 impl Chart {
     /// Returns the tree, and parses it on first use.
     ///
-    /// Tests verify that every built-in tree can be parsed. A tree that can't be parsed counts as missing.
+    /// Tests verify that every built-in tree can be parsed. For a tree that can't be parsed, the result is `None`.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }

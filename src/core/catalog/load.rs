@@ -22,8 +22,8 @@ use osdpl_values::expr::{Expression, Template};
 impl Catalog {
     /// Loads a catalogue from the texts of its files.
     ///
-    /// Expressions in built-in files are not checked ([`super::Text::BuiltIn`]). If all files are built in, the checks
-    /// that compare files are skipped.
+    /// The method does not check expressions in built-in files ([`super::Text::BuiltIn`]). If all files are built in,
+    /// it also skips the checks that compare files. Tests make these checks of the built-in files.
     ///
     /// # Errors
     /// All errors of all files.
@@ -114,7 +114,7 @@ impl Loader<'_> {
     /// Loads the YAML files directly in a folder, and calls `make` for each. Returns the results by the file's name
     /// without `.yaml`.
     ///
-    /// Files are loaded one after the other, so that only one parsed file is in memory.
+    /// The method loads one file after the other, so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
         &mut self,
         folder: &str,

@@ -57,8 +57,8 @@ pub enum ViolationKind<'a> {
 /// How the validation treats nulls in maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// A field with the value null counts as missing. The API server treats nulls in this way, except in free-form
-    /// maps.
+    /// The validation treats a field with the value null as missing. The API server also drops nulls, except in
+    /// free-form maps.
     Dropped,
     /// A field with the value null is an error, because no type allows null.
     Kept,

@@ -105,7 +105,8 @@ fn reports_every_error_with_its_location() {
     }
 }
 
-/// If a service can't be read, its releases are unknown. Rules that name these releases must not be reported as errors.
+/// If osdpl can't read a service, it does not know the service's releases. It must not report rules that name these
+/// releases as errors.
 #[test]
 fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");

@@ -16,10 +16,10 @@ pub struct Facts<'a> {
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
     ///
-    /// A node with `false` counts as lost: it is not ready, and its grace period is over.
+    /// A node with `false` is lost: it is not ready, and its grace period is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
     /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
-    /// pods of `DaemonSets` on these nodes count as ready.
+    /// osdpl treats pods of `DaemonSets` on these nodes as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
@@ -41,8 +41,8 @@ pub struct Explanation {
 }
 
 impl Facts<'_> {
-    /// Returns the name of the pod's node if the node counts as lost: the node is not ready, and its grace period is
-    /// over. Else `None`.
+    /// Returns the name of the pod's node if the node is lost: the node is not ready, and its grace period is over.
+    /// Else `None`.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)

@@ -116,7 +116,7 @@ impl<'a> Input<'a> {
     }
 
     /// Of the suspect's pods that are not ready, returns the pod with the most severe cause. If the suspect names a
-    /// node, only pods on this node count.
+    /// node, the function considers only pods on this node.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),

@@ -52,9 +52,9 @@ impl Object {
     ///
     /// In an adopted cloud, the operator may keep an equivalent object.
     ///
-    /// In a Secret, only the value of `key` counts, because charts read no other key from the Secrets that upstream's
-    /// Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which only osdpl
-    /// writes.
+    /// For a Secret, the method compares only the value of `key`, because charts read no other key from the Secrets
+    /// that upstream's Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which
+    /// only osdpl writes.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;

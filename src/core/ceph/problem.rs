@@ -90,8 +90,8 @@ impl<'a> SecretData<'a> {
 
     /// Returns the value of a key in the Secret as text; `None` if the Secret does not have the key.
     ///
-    /// Spaces and newlines at both ends are removed, because a file from `kubectl create secret --from-file` usually
-    /// ends with a newline.
+    /// The method removes spaces and newlines at both ends, because a file from `kubectl create secret --from-file`
+    /// usually ends with a newline.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, ValueError::NotText))?.trim();

@@ -8,8 +8,8 @@ use osdpl_values::{Values, digest};
 
 /// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
-/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes if the settings or the key change
-///   that the consumer's pods mount.
+/// * Each consumer with a user has `user`, `pool` and `digest`. If the settings or the key that the consumer's pods
+///   mount change, the digest changes, too.
 /// * `ceph.nova.own` is true if Nova's user is not the user for volumes.
 /// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user), and
 ///   `digest`, which changes if one of libvirt's keys changes.
@@ -39,7 +39,7 @@ pub fn variables(ceph: &Ceph) -> Values {
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
         // Libvirt reads no ceph.conf, because Nova passes the addresses of the monitors with each disk. So this digest
-        // covers only keys.
+        // depends only on keys.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});

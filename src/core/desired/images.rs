@@ -127,8 +127,8 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image that is a key of `mirrors`; returns `None` if there is none. A key counts as
-/// a prefix only if it ends with `/`, or if `/` or `:` follows it in the image.
+/// Replaces the longest prefix of an image that is a key of `mirrors`; returns `None` if there is none. A key is a
+/// prefix only if it ends with `/`, or if `/` or `:` follows it in the image.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

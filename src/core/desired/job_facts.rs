@@ -27,7 +27,8 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 /// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
 /// A release whose Job has not stored facts yet has an empty map. The variable does not contain a release whose facts
-/// osdpl can't read: with an empty map, the values that depend on the facts would silently change back.
+/// osdpl can't read. If it contained an empty map for this release, the values that depend on the facts would silently
+/// change back to the values without facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {

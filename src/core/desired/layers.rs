@@ -229,8 +229,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves in values from a Secret, because each leaf counts as secret. Empty maps are left
-/// out: they contain no secret, and another layer may set keys below them.
+/// Returns the paths of all leaves in values from a Secret, because osdpl treats each leaf as secret. The result leaves
+/// out empty maps: they contain no secret, and another layer may set keys below them.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()

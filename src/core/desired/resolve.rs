@@ -202,8 +202,8 @@ impl Source<'_> {
 
     /// Computes the digest of the catalogue's part in the inputs of a release.
     ///
-    /// The digest changes only with another version of osdpl or another major version of helm, never with the spec.
-    /// It covers neither files that a user added to the catalogue nor a chart version that the user chose.
+    /// The digest changes only with another version of osdpl or another major version of helm, never with the spec. It
+    /// depends neither on files that a user added to the catalogue nor on a chart version that the user chose.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);

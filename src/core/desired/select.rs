@@ -115,7 +115,7 @@ pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, servi
 
 /// Returns the variables of the catalogue's CEL expressions, without credentials and other facts.
 ///
-/// Disabled services and releases are included, so that expressions can ask whether they are enabled.
+/// The variables contain disabled services and releases, too, so that expressions can ask whether they are enabled.
 pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

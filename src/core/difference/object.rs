@@ -91,7 +91,7 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // Kubernetes creates an object without a namespace in the release's namespace. So a manifest may contain this
+        // helm creates an object without a namespace in the release's namespace. So a manifest may contain this
         // namespace or leave it out.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");

@@ -62,11 +62,11 @@ pub struct WriterTrace {
     /// The time when helm last changed the object. A helm operation that does not change the object does not change
     /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. A foreign writer counts as an owner
+    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a foreign writer
     /// only if `managedFields` contains the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by a writer that is neither helm nor tolerated. A write with a time counts as newer than a
-    /// write without a time.
+    /// The newest write by a writer that is neither helm nor tolerated. osdpl prefers a write with a time to a write
+    /// without a time.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
@@ -85,8 +85,8 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// A foreign writer counts if its write has a time. osdpl must not report the fields of such a writer as removed:
-/// either osdpl reports the write itself, or a later helm operation has accepted the write.
+/// The function counts a foreign writer only if its write has a time. osdpl must not report the fields of such a writer
+/// as removed: either osdpl reports the write itself, or a later helm operation has accepted the write.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -103,8 +103,8 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 impl WriterTrace {
     /// Returns the fields that someone removed: the manifest sets them, but they have fewer owners than expected.
     ///
-    /// A field also counts as owned if a writer owns the list or map around it, because the API server tracks an atomic
-    /// list or map as one field.
+    /// A writer of the list or map around a field also owns the field, because the API server tracks an atomic list or
+    /// map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);

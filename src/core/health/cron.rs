@@ -98,9 +98,9 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
 /// suspended or its last run succeeded.
 ///
 /// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue. The
-/// newest finished run decides, so osdpl reports a failure until a later run succeeds. If Kubernetes keeps no Jobs
-/// (`failedJobsHistoryLimit: 0`), the time of the last success in the `CronJob`'s status decides (Kubernetes:
-/// `pkg/controller/cronjob`, `syncCronJob`).
+/// result depends on the newest finished run, so osdpl reports a failure until a later run succeeds. If Kubernetes
+/// keeps no Jobs (`failedJobsHistoryLimit: 0`), the result depends on the time of the last success in the `CronJob`'s
+/// status (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

@@ -1,4 +1,4 @@
-//! Determines whether a node is ready, and how long osdpl waits for a missing node before the node counts as lost.
+//! Determines whether a node is ready, and how long osdpl waits for a missing node before it treats the node as lost.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ impl Status {
 }
 
 impl Readiness {
-    /// Returns how much longer osdpl waits until a missing node counts as lost; `None` if the node is ready or counts
-    /// as lost already.
+    /// Returns how much longer osdpl waits before it treats a missing node as lost; `None` if the node is ready, or if
+    /// osdpl already treats it as lost.
     ///
     /// osdpl waits because a restart of the kubelet takes only seconds and is no problem.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {

@@ -143,8 +143,8 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
         WorkloadKind::Deployment => status.updated_replicas,
         WorkloadKind::DaemonSet => status.updated_number_scheduled,
         WorkloadKind::StatefulSet => {
-            // Kubernetes keeps the older pod template on purpose for pods whose ordinal is below the partition. These
-            // pods do not count as outdated.
+            // Kubernetes keeps the older pod template on purpose for pods whose ordinal is below the partition. Do not
+            // count these pods as outdated.
             let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }

@@ -121,7 +121,7 @@ fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Whether both entries select nodes by name. Then a node that both entries name gets the values of both.
+/// Whether both entries select nodes by name. If so, a node that both entries name gets the values of both.
 fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }

@@ -1,8 +1,8 @@
 //! Decides which labels the operator removes from nodes now, and which removals wait for approval.
 //!
 //! Kubernetes deletes the pods of a `DaemonSet` as soon as their node loses the label that the `DaemonSet` selects. So
-//! the operator removes labels only after approval, and from a few nodes at a time. The status contains the approved
-//! removal before the operator removes the first label. A restart of the operator changes nothing.
+//! the operator removes labels only after approval, and from a few nodes at a time. It writes the approved removal to
+//! the status before it removes the first label, so that a restarted operator continues the removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +41,8 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect()
 }
 
-/// Returns the removal in the status that is not finished: a node still has its labels, or a person's approval is still
-/// open (`is_open`), because it also covers other changes.
+/// Returns the removal in the status if it is not finished: a node still has its labels, or the resource still has the
+/// annotation of the approval (`is_open`), because the approval also applies to other changes.
 pub fn unfinished<'a>(
     pending: &LabelLosses,
     stored: Option<&'a LabelRemovalStatus>,

@@ -19,9 +19,10 @@ pub struct ClusterInfo {
 /// The number of nodes with each label, counted in the cluster or assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// A person stated on the command line how many nodes the cluster has. Each label counts as present on all of them.
+    /// A person stated on the command line how many nodes the cluster has. osdpl assumes that all of them have every
+    /// label.
     All(usize),
-    /// The number of nodes by label `(key, value)`, only for the labels that were counted.
+    /// The number of nodes by label `(key, value)`, only for the labels that the operator counted.
     Labelled(BTreeMap<(String, String), usize>),
 }
 
@@ -37,7 +38,7 @@ pub struct Range {
 }
 
 impl NodeCount {
-    /// Returns the number of nodes with a label; `None` if nodes with that label were not counted.
+    /// Returns the number of nodes with a label; `None` if the operator did not count the nodes with that label.
     pub fn count(&self, key: &str, value: &str) -> Option<usize> {
         match self {
             Self::All(count) => Some(*count),

@@ -10,7 +10,7 @@ const NAMED: usize = 6;
 /// The comparison of one revision of a release with one set of desired inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestComparison {
-    /// The revision that was compared.
+    /// The revision that the operator compared.
     pub revision: i64,
     /// The digest of the desired inputs (chart, values, name and flags) with which the operator compared the revision.
     pub inputs: String,

@@ -63,7 +63,8 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Returns the URLs and the login for an installed cloud, from the recorded values of its releases by name.
+/// Returns the URLs and the login for an installed cloud. `recorded` maps the catalogue name of each release to its key
+/// and to the values in its newest record.
 ///
 /// `None` without the values of Keystone and Nova, or if the values don't contain the administrator's password.
 pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey, &Values)>) -> Option<Access> {
@@ -83,7 +84,7 @@ pub fn is_compute(endpoint: &Endpoint) -> bool {
     endpoint.endpoint == COMPUTE
 }
 
-/// Whether the desired cloud has Nova. This is known even before [`access`] has the credentials.
+/// Whether the desired cloud has Nova. The result is right even before [`access`] has the credentials.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(is_compute)

@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> Call<T> {
 }
 
 impl Call<()> {
-    /// Returns a request whose response body is ignored.
+    /// Returns a request for which osdpl ignores the body of the response.
     pub(super) fn act(api: Api, verb: HttpMethod, path: String, body: Option<Value>) -> Self {
         Self { api, verb, path, body, read: |_| Ok(()) }
     }

@@ -33,7 +33,7 @@ impl HostQuery {
 /// A query of Nova's hosts, with the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
-    /// The query that was sent.
+    /// The query that the operator sent.
     pub query: HostQuery,
     /// The hosts that Nova reported, or why the query failed.
     pub response: Result<HostResponse, String>,
@@ -74,8 +74,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, every host counts as
-    /// having a node.
+    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, the function assumes
+    /// that every host has a node.
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());

@@ -116,9 +116,10 @@ pub fn services() -> Call<Services> {
 /// Finds the nova-compute service of a Kubernetes node.
 ///
 /// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
-/// (`pod.use_fqdn.compute`, on by default). If no host has the node's name, and the name of the node or of the host has
-/// no domain, the function compares only the first labels (the parts before the first dot); it returns a host only if
-/// exactly one matches. The comparison ignores case, because kubelets convert names to lower case.
+/// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node. If
+/// there is none, it compares the first labels of both names (the parts before the first dot), but only if at least one
+/// of the names has no domain. It then returns a host only if exactly one matches. All comparisons ignore case, because
+/// kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -267,7 +268,7 @@ pub fn moves(host: &str) -> Call<Migrations> {
 /// A response with one instance.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ServerResponse {
-    /// The instance that was queried.
+    /// The instance.
     pub server: Server,
 }
 

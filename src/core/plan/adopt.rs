@@ -8,8 +8,8 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns the result of comparing the newest revision with the desired inputs; `None` until the operator has
-    /// compared the two.
+    /// Returns the result of comparing the newest revision with the desired inputs; `None` until the operator has made
+    /// this comparison.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
@@ -24,7 +24,7 @@ impl Context<'_> {
     /// Returns the step of a release with `managed: false` in the spec.
     ///
     /// If an interrupted operation left the newest record pending, osdpl first unlocks the record. Then osdpl removes
-    /// its labels from the records. A release without osdpl's labels counts as ready.
+    /// its labels from the records. A release without osdpl's labels gets the step `Ready`.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),

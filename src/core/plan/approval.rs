@@ -72,9 +72,9 @@ impl Context<'_> {
     /// Returns the components whose pods restart because the upgrade divides the nodes differently among their
     /// `DaemonSets`, each with the number of pods.
     ///
-    /// Counts all pods of every component that has several `DaemonSets` before or after the upgrade, although some of
-    /// these pods may not restart. osdpl can't tell which components change, because the record contains only a digest
-    /// of the split.
+    /// The number includes all pods of every component that has several `DaemonSets` before or after the upgrade,
+    /// although some of these pods may not restart. osdpl can't tell which components change, because the record
+    /// contains only a digest of the split.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {

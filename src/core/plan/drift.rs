@@ -7,9 +7,9 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// If no drift repair starts for this time, osdpl counts repairs in a row from 0 again.
+/// The time without a drift repair after which osdpl counts the repairs in a row from 0 again.
 ///
-/// It is twice the longest delay between repairs.
+/// This time is twice the longest delay between repairs.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.

@@ -84,7 +84,9 @@ impl fmt::Display for Wait {
                 let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 write!(formatter, "waits for {names}")
             }
-            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
+            Self::Helm { verb, queued: true, .. } => {
+                write!(formatter, "helm {verb} waits until another helm process ends")
+            }
             Self::Helm { verb: Verb::Uninstall, hook: Some(hook), .. } => write!(
                 formatter,
                 "helm uninstall runs: {hook}; annotate {}=<release> to skip the hook",
@@ -101,7 +103,7 @@ impl fmt::Display for Wait {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
-            Self::Refused => formatter.write_str("unchanged until the spec is fixed"),
+            Self::Refused => formatter.write_str("osdpl does not change it until the spec has no errors"),
             Self::ReleaseRecord => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };

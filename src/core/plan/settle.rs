@@ -11,7 +11,7 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 /// Whether a component of the release `key` is available, so that releases that need the component can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // If the spec sets values for single nodes, a component has several DaemonSets, and some of them may select no
-    // node. A DaemonSet without nodes does not count.
+    // node. Ignore DaemonSets without nodes.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -65,8 +65,8 @@ fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the workload counts as ready. A degraded workload counts as ready: its missing pods are on nodes that are
-/// down, and in a large cluster some nodes usually are down.
+/// Whether the release can be ready with this workload. A degraded workload does not keep the release from being ready:
+/// its missing pods are on nodes that are down, and in a large cluster some nodes usually are down.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }

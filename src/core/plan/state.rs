@@ -6,11 +6,11 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record must not change before osdpl considers it abandoned, if it does not know whether helm
-/// still runs.
+/// The time without a change after which osdpl considers a pending record abandoned, if osdpl does not know whether the
+/// helm process of the record still runs.
 ///
-/// helm's record does not say whether its process still runs. In upstream's charts, no operation takes longer than this
-/// without a change of its record.
+/// A record does not say whether its helm process still runs. In upstream's charts, no operation takes longer than this
+/// time without a change of its record.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.
@@ -78,7 +78,7 @@ pub fn classify<'a>(
         },
         Status::Uninstalling => State::Uninstalling(record),
         // `helm uninstall --keep-history` leaves records behind, but helm can install the release again despite these
-        // records. So the release counts as absent.
+        // records. So treat the release as absent.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

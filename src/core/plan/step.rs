@@ -165,7 +165,7 @@ pub enum Wait {
     },
     /// The spec pauses the cloud or the release.
     Paused,
-    /// A person must fix the spec first. Nothing of a refused spec is applied.
+    /// A person must fix the spec first. osdpl applies nothing of a refused spec.
     Refused,
     /// The operator has not read the body of the newest record yet. The body names the hook Jobs that osdpl deletes
     /// before the upgrade.
@@ -218,7 +218,7 @@ impl Context<'_> {
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
             // While the release is paused, osdpl does not even write labels. The only exception is an adoption that a
-            // person requested; the arm of `State::Unmanaged` above handles it.
+            // person requested; the arm of `State::Unmanaged` above returns its step.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)

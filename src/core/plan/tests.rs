@@ -168,7 +168,7 @@ fn a_foreign_lock_expires_after_the_last_observed_change() {
     let step = |minutes| {
         let mut record = observed_release(Status::PendingUpgrade);
         record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
-        // The age of the record does not count: helm may have changed the record since.
+        // osdpl does not use the age of the record: helm may have changed the record since its creation.
         record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
         let release = fixture().with_release("store", record).with(|fixture| {
             let key = ReleaseKey::new("openstack", "store");

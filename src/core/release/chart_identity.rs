@@ -29,7 +29,7 @@ impl ChartIdentity {
         Some(Self { request: request.to_owned(), content: content.to_owned() })
     }
 
-    /// Whether the chart has other content than `before`, although the same chart was requested.
+    /// Whether the chart has other content than `before`, although the spec or the catalogue requests the same chart.
     pub fn is_changed_content_of(&self, before: &Self) -> bool {
         self.request == before.request && self.content != before.content
     }

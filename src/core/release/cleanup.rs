@@ -16,8 +16,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
-/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object; upper and lower case
-/// and spaces around the value do not matter.
+/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both ignore case and
+/// spaces around the value.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
 /// Kinds of objects that osdpl never removes as leftovers, because no later revision could restore their data.

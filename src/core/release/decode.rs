@@ -20,7 +20,7 @@ use osdpl_values::Values;
 /// The maximum size of an unpacked payload in bytes.
 ///
 /// The largest payloads of upstream's charts have 1.5 MB (neutron). A packed payload is always smaller than 1 MiB, the
-/// maximum size of a Secret, but gzip can pack 1 GiB of blanks into it.
+/// maximum size of a Secret, but gzip can pack 1 GiB of blanks into a payload of this size.
 pub(super) const UNPACKED_MAX: u64 = 16 << 20;
 
 /// The maximum number of lists, maps and their items in a payload.

@@ -31,13 +31,13 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 /// content of `stringData` to `data`.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
-/// The only field outside of `data` that counts as set if its value is 0.
+/// The only field outside of `data` that osdpl collects even if its value is 0.
 const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that a manifest sets in an object, except for metadata.
 ///
-/// Fields with a null, empty, false or zero value do not count, because the API server may drop them. Exceptions are
-/// `spec.replicas` and the keys of `data`, which count even if they are zero or empty.
+/// The result does not contain fields with a null, empty, false or zero value, because the API server may drop them.
+/// Exceptions are `spec.replicas` and the keys of `data`, which it contains even if they are zero or empty.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

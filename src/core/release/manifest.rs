@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Head {
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
 /// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
-/// revisions would count the objects of the document as removed.
+/// revisions would report the objects of the document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
@@ -171,7 +171,7 @@ fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
         // The text around the error may be a secret, so the message contains only its location.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
-        format!("its manifest holds a document of {source} that is not YAML at line {line}")
+        format!("its manifest contains a document of {source} that is not YAML at line {line}")
     })
 }
 

@@ -10,7 +10,7 @@ use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 /// How long a new pod may take until it is ready. This is enough to pull large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
-/// The message for a node that became `NotReady` when its pod was replaced.
+/// The message for a node that became `NotReady` when osdpl replaced its pod.
 const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
 /// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.
@@ -25,7 +25,7 @@ pub(super) struct PodCounts {
     /// The revisions of the newest pod templates of all `DaemonSets` of the component, joined; empty if any revision is
     /// unknown.
     pub(super) revision: String,
-    /// The number of pods that have the newest pod template. Pods that are being deleted do not count.
+    /// The number of pods that have the newest pod template, without pods that are being deleted.
     pub(super) fresh: i32,
     /// The number of ready pods that have the newest pod template.
     pub(super) ready: i32,
@@ -33,14 +33,14 @@ pub(super) struct PodCounts {
     pub(super) last: Option<Timestamp>,
     /// The nodes whose pods are being replaced. Each value says what the pod waits for; it is empty if that is unknown.
     pub(super) batch: BTreeMap<String, String>,
-    /// The number of nodes that should have a pod but have none. Pods that are not scheduled yet count as missing.
+    /// The number of nodes that should have a pod but have none. The number includes pods that are not scheduled yet.
     pub(super) missing: i32,
     /// The number of pods on nodes that their `DaemonSet` does not select. If osdpl evicted such a pod, Kubernetes
     /// would not create another pod there.
     pub(super) misplaced: i32,
     /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// The earliest time at which one of the starting pods counts as unhealthy, if it is still not ready then.
+    /// The earliest time at which one of the starting pods becomes unhealthy because it is still not ready.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
@@ -67,13 +67,13 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // Count a pod that is being deleted as existing. Its node is already in the batch and must not count as
-        // missing, too.
+        // Treat a pod that is being deleted as existing: its node is already in the batch, so do not add the node to
+        // the missing ones, too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
         // The difference between nodes and pods can hide a missing pod, if another pod runs on a node that its
-        // `DaemonSet` does not select. So the nodes of the previous batch that have no pod are counted, too.
+        // `DaemonSet` does not select. So also count the nodes of the previous batch that have no pod.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -111,7 +111,7 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// Counts a pod that has the newest pod template and is starting. A pod that exceeds the timeout counts as
+    /// Counts a pod that has the newest pod template and is starting. If the pod exceeds the timeout, counts it as
     /// unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());

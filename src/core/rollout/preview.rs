@@ -11,7 +11,7 @@ use crate::plan::{Action, Plan, Step, Wait};
 
 /// Returns, for each release that osdpl upgrades now or after a wait, which pods may restart.
 ///
-/// Whether a pod really restarts is known only after helm has rendered the chart.
+/// osdpl knows whether a pod really restarts only after helm has rendered the chart.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

@@ -172,7 +172,7 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // The clock of a node may be ahead. A time in the far future does not count, because it would prolong the pause.
+    // The clock of a node may be ahead. Ignore a time in the far future, because it would prolong the pause.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 use super::assigned::find_assigned_secrets;
 use osdpl_values::Path;
 
-/// Words that mark a secret: a string is probably secret if a key on its path contains one of these words, and a number
-/// if its own key ends with one.
+/// Words that mark a secret. A string is probably secret if a key on its path contains one of these words. A number is
+/// probably secret if its own key ends with one of these words.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -40,7 +40,7 @@ const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
 ///
-/// Other keys end with these letters by chance (`cpu_spin`), so only the whole word counts.
+/// Other keys end with these letters by chance (`cpu_spin`), so osdpl compares the whole word.
 const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a

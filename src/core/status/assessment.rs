@@ -140,7 +140,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
-            // A hook that fails repeatedly counts as a failure, although helm still waits for it.
+            // Report a hook that fails repeatedly as a failure, although helm still waits for the hook.
             Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
             _ => return None,
         };
@@ -154,8 +154,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // A pod whose container crashes and restarts does not count as a failed pod of the Job. So a stuck Job also counts
-    // as a failure.
+    // Kubernetes does not count a pod whose container crashes and restarts as a failed pod of the Job. So treat a stuck
+    // Job as failed, too.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)

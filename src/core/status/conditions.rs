@@ -103,8 +103,8 @@ pub(super) fn conditions(
     let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
         // The message already names all lost nodes, so it needs no root cause before it.
         reason::NODES => (reason, message),
-        // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So such a
-        // cause is put before the message only if components are unhealthy.
+        // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So put
+        // such a cause before the message only if components are unhealthy.
         _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
     let conditions = [

@@ -137,7 +137,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// Progress of helm or workloads gets an event only if Ready was true before, or if the cloud was paused.
+/// If helm or workloads only make progress, there is an event only if Ready was true before, or if the cloud was
+/// paused.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -209,7 +210,7 @@ fn removed<'a>(
 /// Whether a record of a release still exists although the plan has no decision about the release, for example after
 /// osdpl unmanaged the release.
 ///
-/// A release of this name in another namespace counts only if osdpl made a revision of that release.
+/// The function considers a release of this name in another namespace only if osdpl made a revision of that release.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {

@@ -199,8 +199,8 @@ fn reports_failures_but_not_requested_stops() {
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
-    // A requested repair shortens the backoff, so the time in the message changes. It is the same failure and causes no
-    // other event.
+    // A requested repair shortens the backoff, so the time in the message changes. The failure is still the same, so it
+    // causes no further event.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }

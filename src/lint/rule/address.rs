@@ -14,8 +14,8 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// Features use these keys for lists of permitted clients. Networks below these keys may overlap, because no addresses
-/// are assigned from them.
+/// Features use these keys for lists of permitted clients. Networks below these keys may overlap, because nobody
+/// assigns addresses from them.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
@@ -77,8 +77,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Whether a field belongs to a map that takes any text, such as the options of a driver.
 ///
-/// In such a map a text that looks like an address may be a version number. A field of an unknown feature counts as
-/// free-form, too, because another finding reports the unknown feature.
+/// In such a map a text that looks like an address may be a version number. The function also returns true for a field
+/// of an unknown feature, because another finding reports the unknown feature.
 fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
@@ -150,7 +150,7 @@ fn problem(text: &str) -> Option<String> {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
         }
-        // A text without a prefix length counts as an address only if it has three dots or contains `::`. Versions also
+        // Treat a text without a prefix length as an address only if it has three dots or contains `::`. Versions also
         // contain dots, and MAC addresses also contain colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
             let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";

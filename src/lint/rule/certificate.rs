@@ -69,8 +69,8 @@ impl CertificateCheck {
 
 /// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
 ///
-/// `namespace` is the namespace of the cloud, in which manifests without a namespace are created. The function checks
-/// the expiry of certificates only if `now` is given.
+/// `namespace` is the namespace of the cloud, and of manifests that name no namespace. The function checks the expiry
+/// of certificates only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,

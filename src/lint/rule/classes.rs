@@ -62,7 +62,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
 
 /// Whether a release uses the StorageClass `class` of `spec.storageClass`.
 ///
-/// A class that the user's own values set does not count, because these values have their own check.
+/// The function ignores a class that the user's own values set, because [`requested`] adds such a class separately.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -100,8 +100,8 @@ fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // The condition can't be evaluated if it reads a value that is not set. In this case the chart's default applies,
-    // and with the default, pods on several nodes do not share the claim.
+    // osdpl can't evaluate the condition if it reads a value that no layer sets. In this case the chart's default
+    // applies, and with the default, pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

@@ -40,7 +40,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
 
 /// Returns the maximum number of database connections that each release may open.
 ///
-/// A pool counts as one connection if the values do not set its size.
+/// The function counts one connection for a pool whose size the values do not set.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {
@@ -78,7 +78,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
 
 /// Returns `max_connections` in MariaDB's configuration, and the path of the configuration file in the values.
 ///
-/// If several lines set the option, the last one counts.
+/// If several lines set the option, the function uses the last one, as MariaDB does.
 fn limit(values: &Values) -> Option<(Path, u64)> {
     let find_limit = |(path, value): (Path, &Value)| {
         let text = value.as_str()?;

@@ -99,7 +99,7 @@ fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&st
     }
     let number = |text: &str| {
         let position = names.iter().position(|known| known.eq_ignore_ascii_case(text));
-        // Names count from the lowest number of the field: `jan` is month 1, `sun` is day 0.
+        // The first name stands for the lowest number of the field: `jan` is month 1, `sun` is day 0.
         position
             .and_then(|index| u32::try_from(index).ok())
             .map(|index| index + least)

@@ -42,8 +42,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // Skip a rule if its condition reads a value that is not set. The chart's default of this value is not known here,
-    // so the condition can't be evaluated.
+    // Skip a rule if its condition reads a value that no layer sets. osdpl does not know the chart's default of this
+    // value, so it can't evaluate the condition.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

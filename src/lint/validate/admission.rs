@@ -42,7 +42,8 @@ impl ReviewInput<'_> {
     /// Returns the response to a review: it refuses an object with errors, and allows an object that has only warnings.
     ///
     /// The API server has already checked the schema and the CEL rules. The response always allows an object that is
-    /// being deleted, or whose spec does not change, because new rules of an operator must not lock existing clouds.
+    /// being deleted, or whose spec does not change: a new version of the operator may have rules that an existing
+    /// cloud violates, and these rules must not block the deletion or other changes of the object.
     ///
     /// If `is_complete` is false, the catalogue may lack additions. Then an error about an existing cloud becomes a
     /// warning if a missing addition may be the cause. A missing addition may cause any error about values. It may

@@ -1,4 +1,4 @@
-//! Checks an object's metadata, which the schema of a custom resource does not cover.
+//! Checks an object's metadata, which the schema of a custom resource does not describe.
 
 use std::collections::BTreeSet;
 

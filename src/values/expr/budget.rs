@@ -1,7 +1,7 @@
 //! Bounds the evaluation of expressions in steps and in bytes.
 //!
-//! A catalogue addition is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours, and a
-//! chain of `replace` doubles a text until the memory is used up.
+//! An addition to the catalogue is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours,
+//! and a chain of `replace` doubles a text until it fills the memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,16 +10,15 @@ use super::failure::Failure;
 /// An amount of work: steps of the evaluation, and bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// One step for each part of an expression each time that it is evaluated, and for each 32 bytes that a function
-    /// reads.
+    /// One step for each evaluation of a part of an expression, and for each 32 bytes that a function reads.
     pub steps: usize,
     /// The size of all values that the evaluation creates or copies, even if it drops them at once.
     pub bytes: usize,
 }
 
 impl Work {
-    /// The limit of one evaluation of one expression: tens of milliseconds. The largest expression of the catalogue needs
-    /// a tenth of it, for as many flavors as a spec may have.
+    /// The limit of one evaluation of one expression, which takes tens of milliseconds. For a spec with the maximum
+    /// number of flavors, the largest expression of the catalogue needs a tenth of this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
     /// The limit of all evaluations of one resource.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
@@ -56,7 +55,7 @@ impl Total {
     }
 }
 
-/// Counts the work of one evaluation; adds it to the total when dropped.
+/// Counts the work of one evaluation. When the budget is dropped, it adds the work to the total.
 pub(super) struct Budget<'a> {
     used: Work,
     before: Work,

@@ -116,7 +116,8 @@ impl<'a> Evaluation<'a> {
         self.scope.variable(name).ok_or_else(|| Failure::Undeclared(name.to_owned()))
     }
 
-    /// Returns a field of a map, or whether the map has the field; `false` if the operand is not a map, as in cel.
+    /// Evaluates `map.field` or `has(map.field)`: returns the field, or whether the map has the field. As in cel, the
+    /// result is `false` if the operand is not a map.
     fn select<'v>(&mut self, select: &'v SelectExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
     where
         'a: 'v,
@@ -202,7 +203,7 @@ impl<'a> Evaluation<'a> {
         self.value(tree, locals)?.as_bool().ok_or(Failure::Operands)
     }
 
-    /// Evaluates `||` or `&&`: the operand `decisive` decides, even if the other operand fails.
+    /// Evaluates `||` or `&&`: if one operand is `decisive`, this is the result, even if the other operand fails.
     fn logical<'v>(
         &mut self,
         one: &'v IdedExpr,
@@ -319,7 +320,7 @@ impl<'a> Evaluation<'a> {
         self.own(result)
     }
 
-    /// Adds an item to the result of a fold; returns `false`, without the item, if the result is final.
+    /// Adds an item to the result of a fold. If the result is final, adds nothing and returns `false`.
     fn fold(
         &mut self,
         fold: &ComprehensionExpr,

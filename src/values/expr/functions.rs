@@ -238,7 +238,7 @@ fn to_map(evaluation: &mut Evaluation, pairs: &[Value]) -> Result<Value> {
 }
 
 fn ssh_key(evaluation: &mut Evaluation, secret: &str) -> Result<Value> {
-    // Deriving a key pair takes about as long as this many steps.
+    // Deriving a key pair takes about as long as 2000 steps of an evaluation.
     evaluation.budget.step(2000)?;
     let (private, public) = super::ssh::key_pair(secret).ok_or(Failure::Function("sshKey"))?;
     Ok(serde_json::json!({"private": private, "public": public}))

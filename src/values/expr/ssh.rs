@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 const KIND: &[u8] = b"ssh-ed25519";
 /// The length of a line of base64 in the files that `ssh-keygen` writes.
 const LINE: usize = 70;
-/// The private section of a key file is padded to a multiple of this number of bytes: the block size of the cipher
-/// `none`.
+/// The size in bytes of a block of the cipher `none`. OpenSSH pads the private section of a key file to a multiple of
+/// this size.
 const BLOCK: usize = 8;
 
 /// Returns the private key for a secret text as the text of a file, and the public key as a line for `authorized_keys`.

@@ -1,5 +1,5 @@
-//! Parses YAML into a tree in which every node knows its location. Errors use the location, and so does the provenance
-//! of a value.
+//! Parses YAML into a tree in which every node knows its location. Errors and the provenance of values name this
+//! location.
 
 use std::fmt::{self, Write as _};
 
@@ -27,7 +27,7 @@ enum Node {
 }
 
 impl LocatedNode {
-    /// Returns the node below these keys. An item of a list is addressed by its index, from 0.
+    /// Returns the node below these keys. The key of an item of a list is the item's index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }

@@ -16,8 +16,8 @@ pub struct ConnectionPool {
     pub release: String,
     /// The path of the number of pods in the release's values. If there is no value at this path, there is 1 pod.
     pub pods: Path,
-    /// The paths at which the values may contain the number of worker processes per pod. The first path with a value
-    /// counts. The value is the number, or a string that contains `processes=` and the number.
+    /// The paths at which the values may contain the number of worker processes per pod. osdpl uses the first path that
+    /// has a value. The value is the number, or a string that contains `processes=` and the number.
     pub workers: Vec<Path>,
     /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,
@@ -26,7 +26,7 @@ pub struct ConnectionPool {
     /// The number of connection pools in each process.
     pub pools: u64,
     /// The path of the configuration section with `max_pool_size` and `max_overflow`. Without a section, or if the
-    /// section has neither option, each pool counts as one connection.
+    /// section has neither option, osdpl assumes one connection per pool.
     pub section: Option<Path>,
 }
 

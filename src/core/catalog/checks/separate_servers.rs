@@ -19,8 +19,8 @@ pub struct SeparateServers {
     /// The reason why an even number of servers is a mistake. Messages show it after `an even number of database
     /// servers`.
     pub even: String,
-    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.` and the
-    /// last key of `replicas`.
+    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.`
+    /// followed by the last key of `replicas`.
     pub labels: Option<Path>,
     /// The key of the node label that the chart selects by default; `None` if this is the label of the control plane.
     pub node: Option<String>,

@@ -23,7 +23,7 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// The keys of a Secret's data that osdpl checks. A field that is `None` is not checked.
+/// The keys of a Secret's data that osdpl checks. osdpl does not check a field that is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

@@ -24,8 +24,8 @@ pub struct Service {
     /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// The Kubernetes Service through which pods reach the service if it is external; unset if osdpl does not support
-    /// that.
+    /// The Kubernetes Service through which pods reach the service if it is external; unset if the service can't be
+    /// external.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -261,8 +261,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// The steps with which a person replaces the credential, or the reason why it must never change; empty if an
-    /// upgrade replaces it.
+    /// The steps with which a person replaces the credential, or the reason why it must never change; empty if the next
+    /// upgrade completely replaces the credential.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if the service is external.

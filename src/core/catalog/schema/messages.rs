@@ -126,7 +126,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a limit in a schema. Schemas of Rust types contain `1.0` for 1, so the decimals are removed.
+/// Formats a limit in a schema. Schemas of Rust types contain `1.0` for 1, so the function removes such decimals.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }

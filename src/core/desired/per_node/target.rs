@@ -24,8 +24,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both sets contain the same value of the same label, or the same node name. Then the values of the later
-    /// entry override the values of the earlier entry.
+    /// Whether both sets contain the same value of the same label, or the same node name. If so, the values of the
+    /// later entry override the values of the earlier entry.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {

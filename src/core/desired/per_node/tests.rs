@@ -17,8 +17,8 @@ fn catalog() -> Catalog {
     );
     files.insert("values/services/front.yaml".into(), front.into());
     files.insert("values/services/store.yaml".into(), store.into());
-    // Remove the list of the chart's known keys, so that osdpl does not warn about unknown keys. These tests do not
-    // cover such warnings.
+    // Remove the list of the chart's known keys, so that osdpl does not warn about unknown keys. Other tests check
+    // these warnings.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
