@@ -112,7 +112,7 @@ fn add_outdated(
                 definitions.changed.push(crd);
                 format!("the chart of {name} has another version, and helm does not upgrade CRDs")
             }
-            None => format!("the chart of {name} needs it"),
+            None => format!("the chart of {name} needs this CRD"),
         };
         let action = Action::ApplyCrd { release: key.clone(), definition: Arc::new(definition.clone()) };
         definitions.actions.push(Planned::new(action, why));

@@ -207,7 +207,7 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
         Ok(response) => response,
         Err(why) => return vec![warning(format!("nova can't be queried for its hosts: {why}"))],
     };
-    let kept = response.not_deleted.iter().map(|(node, why)| format!("{node} is not forgotten yet: {why}"));
+    let kept = response.not_deleted.iter().map(|(node, why)| format!("{node} is still a host of the cloud: {why}"));
     let is_kept = |host: &&str| {
         response
             .not_deleted

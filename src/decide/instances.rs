@@ -52,11 +52,11 @@ pub(crate) fn obstacle(
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
         let why = "the release records don't contain the password of Keystone's administrator";
-        return Some(format!("Nova can't be asked for instances: {why}"));
+        return Some(format!("osdpl can't query Nova for instances: {why}"));
     };
     match draft.snapshot.instances.as_ref().filter(|last| last.access == *access).map(|last| &last.found) {
         Some(Ok(found)) => found.as_deref().map(describe_instance),
-        Some(Err(why)) => Some(format!("Nova can't be asked for instances: {why}")),
+        Some(Err(why)) => Some(format!("osdpl can't query Nova for instances: {why}")),
         None => Some("Nova has not responded yet whether it has instances".to_owned()),
     }
 }

@@ -63,8 +63,8 @@ impl Lookups {
         self.report.then(|| {
             format!(
                 "{host} has no address according to the name server, or none that pods can reach; check the name \
-                 server, correct the name, or give an IP address; until the name has an address again, pods are \
-                 led to {last} as before"
+                 server, correct the name, or give an IP address; until the name has an address again, pods use \
+                 {last}"
             )
         })
     }

@@ -217,7 +217,7 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
         "create namespace data: store is installed there",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
          owns the CRD was uninstalled, and helm does not install over objects of another release",
-        "apply CustomResourceDefinition stores.example.org: the chart of store needs it",
+        "apply CustomResourceDefinition stores.example.org: the chart of store needs this CRD",
         "store: helm upgrade --install: it is not installed",
     ];
     assert_eq!(actions(&complete(&mut snapshot)), expected);
@@ -422,7 +422,7 @@ fn a_deletion_waits_while_nova_has_instances() {
     for (found, problem) in [
         (None, "Nova has not responded yet whether it has instances"),
         (Some(Ok(Some("web"))), "Nova has instances, such as web"),
-        (Some(Err("503")), "Nova can't be asked for instances: 503"),
+        (Some(Err("503")), "osdpl can't query Nova for instances: 503"),
     ] {
         assert_eq!(waits(json!({}), found), Some(format!("{problem}{remedy}")));
         let allowed = json!({"metadata": {"annotations": {"osdpl.dev/delete-with-instances": "nimbus"}}});

@@ -80,7 +80,7 @@ fn describe_liveness(running_pass: Option<Duration>, timeout: Duration) -> (Stat
         None => (StatusCode::OK, "ok\n".to_owned()),
         Some(duration) => {
             let (running, limit) = (duration.as_secs(), timeout.as_secs());
-            let text = format!("a pass has been running for {running} s and ignores its limit of {limit} s\n");
+            let text = format!("a pass has been running for {running} s, which exceeds its limit of {limit} s\n");
             (StatusCode::INTERNAL_SERVER_ERROR, text)
         }
     }
@@ -113,7 +113,7 @@ mod tests {
         }
         let (code, text) = describe_liveness(Some(limit * 3), limit);
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(text, "a pass has been running for 180 s and ignores its limit of 60 s\n");
+        assert_eq!(text, "a pass has been running for 180 s, which exceeds its limit of 60 s\n");
     }
 
     #[tokio::test]

@@ -199,7 +199,7 @@ impl Reviewer {
             Ok(deployment) => {
                 let deployment: OpenStackDeployment = deployment;
                 let asked = (self.known.deletion_obstacle_of)(deployment.clone());
-                let late = || Some(advise("Nova does not respond to the question for instances", &deployment));
+                let late = || Some(advise("Nova does not respond to the query for instances", &deployment));
                 tokio::time::timeout(NOVA_TIMEOUT, asked).await.unwrap_or_else(|_| late())
             }
             Err(_) => None,
@@ -273,7 +273,7 @@ mod tests {
         let full = response_to("full").await;
         assert_eq!((&full["allowed"], &full["status"]["message"]), (&false.into(), &"Nova has instances".into()));
         let silent = response_to("silent").await["status"]["message"].take();
-        let expected = "Nova does not respond to the question for instances, so nothing is uninstalled: delete the";
+        let expected = "Nova does not respond to the query for instances, so nothing is uninstalled: delete the";
         assert!(silent.as_str().unwrap().starts_with(expected), "{silent}");
         assert!(silent.as_str().unwrap().ends_with("annotate osdpl silent osdpl.dev/delete-with-instances=silent"));
     }

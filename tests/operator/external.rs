@@ -75,7 +75,7 @@ fn unresolvable_external_host_keeps_existing_endpoints() {
         world.apply(&spec).await;
         let message = world.until_ready().await.condition("Ready").unwrap().message;
         let warning = "warning: spec.services.memcached.external.host: cache.invalid ";
-        assert!(message.contains(warning) && message.contains("pods are led to 192.0.2.9 as before"), "{message}");
+        assert!(message.contains(warning) && message.contains("pods use 192.0.2.9"), "{message}");
         let endpoints = world.api::<Endpoints>().get("memcached").await.unwrap();
         assert_eq!(endpoints.subsets, existing.subsets);
 

@@ -112,7 +112,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     let message = world
         .until(
             "the operator reports that an instance prevents the deletion of the host",
-            warning_with("is not forgotten yet"),
+            warning_with("is still a host of the cloud"),
         )
         .await;
     assert!(

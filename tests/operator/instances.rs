@@ -69,7 +69,7 @@ fn deletion_waits_until_nova_has_no_instances() {
         // The operator asks Nova for instances even if users turn off its probes.
         let without_probes = world.setup_with_fake_apis(&server).catalog(&catalogue).arguments(&["--probes", "false"]);
         let _operator = without_probes.start().await;
-        until_waiting(world, "Nova can't be asked for instances").await;
+        until_waiting(world, "osdpl can't query Nova for instances").await;
         server.set_behaviour("nova-api", Behaviour::Normal);
         until_waiting(world, "Nova has instances, such as web-name").await;
         server.nova.remove_server("web");

@@ -124,7 +124,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(
-        "; osdpl enables the compute service once there is an OpenStackDeployment again; if there will be none, remove the finalizer {MAINTENANCE_FINALIZER} from this NodeMaintenance"
+        "; osdpl enables the compute service when an OpenStackDeployment exists again; if you will create none, remove the finalizer {MAINTENANCE_FINALIZER} from this NodeMaintenance"
     );
     match wait_for(snapshot, format!("{why}{}", if gone { &out } else { "" })) {
         StepResult::Wait(message, requeue, long) => StepResult::Wait(message, requeue, long || gone),

@@ -49,7 +49,7 @@ pub struct InvalidLock {
 
 /// The comment that osdpl writes at the top of a lock.
 const HEAD: &str = "\
-# The version of each chart to install. A chart whose content does not match its digest here is refused.
+# The version of each chart to install. osdpl refuses a chart whose content does not match its digest here.
 # Written by `osdpl charts lock`.
 ";
 

@@ -42,7 +42,7 @@ pub enum InvalidSource {
     PlainHttp(String),
     /// The address contains a user name or password.
     #[error(
-        "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
+        "charts: the address at {host:?} contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]
     Credentials {
         /// The host of the address. The rest of the address is secret, so the message does not contain it.

@@ -76,7 +76,7 @@ impl Context {
         };
         let problem = match found {
             Ok(found) => describe_instance(&found?),
-            Err(why) => format!("Nova can't be asked for instances: {why}"),
+            Err(why) => format!("osdpl can't query Nova for instances: {why}"),
         };
         Some(advise(&problem, deployment))
     }

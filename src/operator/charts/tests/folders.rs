@@ -23,7 +23,7 @@ async fn rejects_names_and_versions_that_may_be_paths() {
                 repository: Some("https://user:word@charts.example/x".into()),
                 ..ChartRequest::locked("demo")
             },
-            "charts: the address at \"charts.example\" holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+            "charts: the address at \"charts.example\" contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
         ),
     ] {
         let error = store.obtain(&wanted).await.unwrap_err();

@@ -55,7 +55,7 @@ fn rejected_sources_say_why() {
         ),
         (
             "https://me:word@charts.example/x",
-            "charts: the address at \"charts.example\" holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+            "charts: the address at \"charts.example\" contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
         ),
         (
             "https://charts.example/?token=word",
