@@ -162,7 +162,7 @@ impl Arguments {
             std::future::pending::<anyhow::Result<()>>().await
         };
         tokio::select! {
-            // Without the Lease, the operator ends at once, and helm with it.
+            // If the operator has lost the Lease, it exits at once. Its helm processes end, too.
             elected = &mut election => elected??,
             stopped = shutdown => stopped?,
         }
@@ -258,7 +258,7 @@ async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Futur
     }
 }
 
-/// Runs `task` when this process has become the active operator, or returns at `stop`.
+/// Waits until this process is the active operator, and then runs `task`. Returns early if `stop` is cancelled first.
 async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl Future<Output = ()>) {
     tokio::select! {
         () = leadership.acquired() => task.await,
@@ -266,7 +266,7 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Every 30 seconds, lets passes check the charts in a folder, which no watch reports.
+/// Makes the next pass check the charts in a folder again, every 30 seconds, because no watch reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

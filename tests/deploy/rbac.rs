@@ -68,8 +68,8 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
 
 /// Returns a function that lists the rights that the operator needs to create a binding.
 ///
-/// The operator needs the right to bind the role. If the operator also creates the role, it needs no such right,
-/// because then it must hold all rights of the role anyway.
+/// The operator needs the right to bind the role. It does not need this right for a role that it also creates: to
+/// create the role, it must already hold all rights of the role.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()

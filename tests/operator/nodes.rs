@@ -75,7 +75,8 @@ const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
-/// Returns a spec with these roles that removes labels from all nodes at once, without approval.
+/// Returns a spec with these roles. With this spec, the operator removes labels from all nodes at once and without
+/// approval.
 fn with_roles(roles: Value) -> Value {
     with_rollout(roles, json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0}))
 }
@@ -91,7 +92,7 @@ fn with_rollout(roles: Value, rollout: Value) -> Value {
     spec
 }
 
-/// Waits until labels wait for approval to be removed from nodes, and returns the resource.
+/// Waits until the removal of labels from nodes waits for approval, and returns the resource.
 async fn until_labels_wait(world: &World) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();
@@ -276,7 +277,7 @@ fn removes_labels_after_approval_and_in_batches() {
         operator.kill();
         let since = now();
         let _operator = world.operator().start().await;
-        // This change of another release makes a pass of the new operator visible.
+        // Add another release. When the cloud is Ready with this release, the new operator has run at least one pass.
         let mut spec = with_rollout(gateway.clone(), rollout(3600));
         spec["services"]["rabbitmq"] = json!({"enabled": true});
         world.apply(&spec).await;

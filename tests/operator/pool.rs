@@ -58,7 +58,7 @@ pub struct Plane {
     pub cluster: Cluster,
     /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
-    /// Whether the operator has rights in all namespaces, because the last test needed them.
+    /// Whether the operator has rights in all namespaces, because the last test has called [`Self::grant_all`].
     has_all_rights: AtomicBool,
 }
 
@@ -132,14 +132,15 @@ impl Plane {
         install_chart(&self.cluster, &["rbac.clusterWide=true".to_owned()]);
     }
 
-    /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped objects are deleted, but not the
-    /// namespaces, which Kubernetes deletes in the background.
+    /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped
+    /// objects are deleted. Does not wait for the namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
         if self.has_all_rights.swap(false, Ordering::Relaxed) {
             install_chart(&self.cluster, &[]);
         }
         let client = self.cluster.client();
-        // No operator runs now, but the next operator may not be able to see that the last holder has ended.
+        // Delete the Lease of the last operator, which has ended. The next operator might not notice that it has ended,
+        // and would wait until the Lease expires.
         let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(client.clone(), SYSTEM.0);
         match leases.delete(osdpl_operator::lease::NAME, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}

@@ -21,7 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The input of an explanation: a path in the values of releases, and the cloud and catalogue that set the value.
+/// The input of an explanation: a path in the values of releases, the cloud, and the catalogue.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -73,7 +73,7 @@ pub(crate) struct LayerValue {
     /// The catalogue's reason for the value; absent if the catalogue states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The CEL expression of the catalogue that results in the value; absent if the value is no expression.
+    /// The CEL expression in the catalogue that computes the value; absent if the catalogue contains the value itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
     /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.
@@ -185,8 +185,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns the Secret keys that an expression can read: each key that the spec references in a feature that the
-    /// expression uses.
+    /// Describes the Secret keys that an expression can read. Features of the spec reference these keys, and the
+    /// expression uses at least one of the features.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();

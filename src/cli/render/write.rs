@@ -11,8 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first, so that it has written
-    /// no secret if the preparation fails.
+    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first. If this preparation
+    /// fails, it has written no secret yet.
     pub(super) async fn write(
         &self,
         folder: &Folder,

@@ -111,14 +111,14 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind and namespace of the custom resource. One watch covers all resources with the same kind and
-    /// namespace.
+    /// Returns the kind and namespace of the custom resource. One watch reports the changes of all resources with this
+    /// kind and namespace.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
 }
 
-/// A kind of custom resource in one namespace. The supervisor has one watch for each such pair.
+/// A kind of custom resource, and a namespace. The supervisor has one watch for each pair of kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKind {
     pub api_version: String,
