@@ -70,7 +70,8 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
     tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
-/// Copies a chart and its siblings, and lets helm add the dependencies to `charts/`.
+/// Copies the folder that contains a chart, and lets helm add the chart's dependencies to `charts/`. Returns the path
+/// of the copied chart.
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());

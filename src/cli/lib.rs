@@ -153,8 +153,8 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator runs its own program with these subcommands to start and to end helm. Users do not need them, so help
-    // and completions do not list them.
+    // The operator starts the program osdpl with the following subcommands, to run helm and to kill helm. Users do not
+    // need these subcommands, so help and completions do not list them.
     let subcommand = arguments_os.next().unwrap_or_default();
     let result = if subcommand == helm::exec::SUBCOMMAND {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()

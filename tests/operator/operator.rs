@@ -176,7 +176,7 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // An error is ignored: the process may have exited already.
+        // Ignore errors: the process may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -195,9 +195,9 @@ pub fn install_chart(cluster: &Cluster, settings: &[String]) {
 
 /// Deletes an object, removes its finalizers, and waits until it is deleted.
 ///
-/// No operator runs at this time that could remove osdpl's finalizers. CRDs have a finalizer of the API server, which
-/// waits until the API server has deleted the instances of the CRD. If the API server can't list the instances, it
-/// retries only minutes later, which is too long for a test.
+/// The function removes osdpl's finalizers, because no operator runs at this time that could do it. It also removes the
+/// finalizer that the API server sets on CRDs. With this finalizer, a CRD is deleted only after its instances. If the
+/// API server can't list the instances, it retries only minutes later, which is too long for a test.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

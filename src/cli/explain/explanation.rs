@@ -41,7 +41,7 @@ pub(crate) struct Explanation {
     /// How a parent key keeps helm from using the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
-    /// All layers that set the value, the winning one first.
+    /// All layers that set the value. The first one is the layer whose value takes effect.
     pub layers: Vec<LayerValue>,
     /// The values that `spec.nodes.overrides` sets for some nodes only, in the order of the spec.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -147,7 +147,7 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // If the layer sets a parent key to null, it removes the value.
+        // A layer that sets a parent key to null removes the value.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();

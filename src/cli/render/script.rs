@@ -27,7 +27,7 @@ names=" $* "
 wanted() { case "$names" in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac }
 complete() {
   if grep -q '<redacted>' "$1"; then
-    echo "$1 has no credentials (osdpl render --credentials writes them); nothing was done with it" >&2
+    echo "$1 has no credentials (osdpl render --credentials writes them); it was not installed" >&2
     exit 1
   fi
 }

@@ -52,7 +52,8 @@ impl Arguments {
     }
 }
 
-/// Returns the rendered manifest of a release in helm's order; Secrets are shown with their keys only.
+/// Returns the rendered manifest of a release, with the objects in helm's order. Of Secrets, the manifest contains only
+/// the keys, not the values.
 pub(super) async fn manifest(
     renderer: &Renderer,
     cloud: &Cloud,

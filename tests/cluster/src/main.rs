@@ -56,7 +56,7 @@ enum Command {
     /// Find or create the Python environment in which tests run the catalogue's programs, and print the path of its
     /// interpreter.
     Python,
-    /// Kill, freeze, continue or restart a program of the cluster.
+    /// Kill, freeze, continue or restart a program of the control plane.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,

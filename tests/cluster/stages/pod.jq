@@ -18,7 +18,7 @@ def observed:
     elif $state.waiting then $state.waiting.reason
     else "new" end;
 
-# Whether the pod ends by itself, like those of Jobs. Pods with the restart policy Always keep running.
+# Whether the pod ends by itself, like the pods of Jobs. Pods with the restart policy Always keep running.
 def ends: (.spec.restartPolicy // "Always") != "Always";
 
 # Returns the next action for a pod that works. With the setting `delay`, the pod first runs for this time without being

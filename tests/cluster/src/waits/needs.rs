@@ -217,7 +217,7 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
 }
 
 /// Returns the Jobs that a container waits for, from the values of two environment variables. `list` has the format
-/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, `list` is ignored.
+/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, the function ignores `list`.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();
