@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
-    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have no
-    /// digest in the lock.
+    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have
+    /// no digest in the lock.
     #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
     allow_http_charts: bool,
     /// The folder in which the operator caches charts, and helm its own files.

@@ -34,7 +34,8 @@ impl Rights {
         Self { namespaces: [rules("osdpl-namespaced"), cluster.clone()].concat(), cluster }
     }
 
-    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's namespaces.
+    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's
+    /// namespaces.
     fn for_object(&self, object: &Value) -> &[PolicyRule] {
         let kind = object["kind"].as_str().unwrap();
         let is_namespaced = osdpl_core::drift::find_kind(object["apiVersion"].as_str().unwrap(), kind)

@@ -283,8 +283,8 @@ fn removes_labels_after_approval_and_in_batches() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert!(cloud.status().message.contains("1 of 2 nodes left"), "{}", cloud.status().message);
-        assert_eq!(cloud.status().approval, None, "the approval covers the rest of the removal");
-        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause also holds after a restart");
+        assert_eq!(cloud.status().approval, None, "the rest of the removal needs no further approval");
+        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause applies after a restart, too");
 
         spec["nodes"]["rollout"] = rollout(0);
         world.apply(&spec).await;

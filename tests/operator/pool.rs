@@ -116,8 +116,8 @@ impl Plane {
         Self { cluster, operator, has_all_rights: AtomicBool::new(false) }
     }
 
-    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in its
-    /// default namespace.
+    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in
+    /// its default namespace.
     pub async fn grant(&self, name: &str, namespace: &str) {
         let binding = |namespace: &str| Api::<RoleBinding>::namespaced(self.cluster.client(), namespace);
         let RoleBinding { role_ref, subjects, .. } = binding(DEFAULT_NAMESPACE).get(name).await.unwrap();

@@ -109,8 +109,8 @@ impl World {
         self.permitted.lock().unwrap().retain(|permitted| permitted != namespace);
     }
 
-    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of the
-    /// operator's chart.
+    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of
+    /// the operator's chart.
     pub fn permit_all(&self) {
         self.plane().grant_all();
         self.permitted.lock().unwrap().clear();
