@@ -35,11 +35,11 @@ demo-down:
 build:
 	$(CARGO) build --release -p osdpl --bins
 
-# The program of the operator's image.
+# Builds the program for the operator's image.
 dist:
 	$(CARGO) build --config deploy/dist.toml --profile dist -p osdpl --bins
 
-## make check       run the tests that need no control plane: lints, unit tests, goldens, bad inputs, layout, deploy
+## make check       run the tests without a control plane: lints, unit tests, golden files, bad inputs, layout, deploy
 check: lint
 	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout
 	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::operator_runs_in_the_image
@@ -71,7 +71,7 @@ bench-scale: dist
 	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
 
-## make bench-plan  benchmark loading, resolving, planning (60 and 1 000 releases) and validating, without a cluster
+## make bench-plan  benchmark loading, resolving and planning (60 and 1 000 releases), and osdpl validate; no cluster
 bench-plan: dist
 	$(CARGO) build --release -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan

@@ -1,13 +1,13 @@
 //! osdpl: a Kubernetes operator that runs OpenStack from the upstream, unmodified OpenStack-Helm charts.
 //!
-//! This page is the map of the workspace. The binary only calls `osdpl-cli`; all code is in the crates below `src/`.
-//! A crate uses only crates above it in this table.
+//! This page describes the structure of the workspace. The binary only calls `osdpl-cli`; all code is in the crates
+//! below `src/`. A crate uses only crates that are above it in this table.
 //!
 //! | crate | contents | I/O |
 //! |---|---|---|
 //! | `osdpl-values` | trees of values and helm's merge, YAML, CEL expressions | no |
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
-//! | `osdpl-lint` | checks of a resource: errors that refuse it, and warnings about values that likely have no effect | no |
+//! | `osdpl-lint` | checks of a resource; errors make osdpl refuse it, warnings name values that likely have no effect | no |
 //! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
 //! | `osdpl-client` | code that all controllers share: errors of requests to the API server, a function that runs a controller, an HTTP client | yes |
 //! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
@@ -23,20 +23,21 @@
 //! ```
 //!
 //! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, and the
-//!   responses to the reads that the last plan requested. One-off reads go through a `Reader`, which has no write
-//!   methods.
+//!   responses to the reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no
+//!   write methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
-//!   releases: through `osdpl_lint::Input`, the only path from a spec to the desired state (`osdpl_core::desired`). It
-//!   takes the next step of each release from a state table (`osdpl_core::plan`), and lists every action with its
-//!   reason: osdpl's own objects, namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions,
-//!   rollouts, hosts to forget, annotations to consume.
-//! * If `decide` needs more data, the plan requests it, and a later pass has it. A plan with a `Hold` ends its pass
-//!   early: before `apply` (`Objects`, `Reads`), after it (`Actions`, `Watch`), or without a report (`Charts`).
-//! * `subscribe` hands the plan's requests to the watches and tasks, so that the next snapshot has the requested data.
-//!   It also hands the maintenance settings to the controller of NodeMaintenance. `kept` is the data of this decision
-//!   that the next decision needs; the operator keeps it in memory.
-//! * `apply` executes the actions and starts helm; it never waits for helm. It hands the deletion of hosts in Nova and
-//!   Neutron to a task, because the deletion takes many attempts; the next snapshot has the result.
+//!   releases. For this, it uses `osdpl_lint::Input`; no other code computes the desired state (`osdpl_core::desired`)
+//!   from a spec. `decide` takes the next step of each release from a state table (`osdpl_core::plan`), and lists every
+//!   action with its reason: writes of osdpl's own objects, namespaces, CRDs of charts, node labels, Jobs to delete,
+//!   helm runs, adoptions, evictions in rollouts, hosts to delete from Nova and Neutron, and annotations to remove.
+//! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. If the
+//!   plan has a `Hold`, the pass ends early: before `apply` (`Objects`, `Reads`), or after `apply` without a report
+//!   (`Actions`, `Watch`, `Charts`).
+//! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
+//!   data. It also passes the maintenance settings to the controller of NodeMaintenance. `kept` is the data of this
+//!   decision that the next decision needs; the operator stores it in memory.
+//! * `apply` executes the actions and starts helm, but never waits for helm. A separate task deletes hosts in Nova and
+//!   Neutron, because this may need many attempts. The next snapshot contains the result of the task.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
 //!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
@@ -56,10 +57,10 @@
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
-//! A pass is short and level-triggered. The end of a helm process triggers the next pass, and so does a change of a
-//! release record, a workload, a Secret, a node or the resource itself. Helm's release records are the journal: their
-//! labels name the inputs, the catalogue and the attempt of each revision, so that a restarted operator continues where
-//! the last one stopped.
+//! A pass is short, and depends only on the present state, not on the event that triggered it. The end of a helm
+//! process triggers the next pass, and so does a change of a release record, a workload, a Secret, a node or the
+//! resource itself. Helm's release records store the progress: their labels name the inputs, the catalogue and the
+//! attempt of each revision. So a restarted operator continues where the last one stopped.
 //!
 //! Several operator processes can run. The holder of a Lease is the active one, and the others are standbys: they have
 //! the same watches, but run no passes and write nothing (`osdpl_operator::lease`).
@@ -67,13 +68,14 @@
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files. A service whose chart grants rights that the operator does not hold also needs
-//!   a file in `deploy/osdpl/rbac/`.
+//!   files. A service whose chart grants rights that the operator does not have also needs a file in
+//!   `deploy/osdpl/rbac/`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
 //!   the field allows or forbids in a pass belongs into `Policy` (`osdpl_decide`, `resource.rs`).
 //! * A check of user input, in the first of these places that can express the check. First search the code for the
 //!   field, because a check may exist already. A CEL rule can only refuse a resource, not warn.
-//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check is about nothing else;
+//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check only concerns this service,
+//!       preset or feature;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
 //!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in

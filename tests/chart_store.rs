@@ -38,7 +38,7 @@ fn run(helm: &Path, home: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A chart repository: a folder that is served by HTTP on the loopback interface.
+/// A chart repository: a folder, and an HTTP server on the loopback interface that serves the folder.
 struct Repository {
     folder: TempDir,
     url: String,
@@ -54,7 +54,8 @@ impl Repository {
         Self { folder, url }
     }
 
-    /// Packages a stand-in chart with a version, like OpenStack-Helm's publishing job, and updates the index.
+    /// Packages a stand-in chart with this version, like the job that publishes OpenStack-Helm's charts, and updates
+    /// the index of the repository.
     fn publish(&self, helm: &Path, chart: &Path, version: &str) {
         let (folder, home) = (self.folder.path().to_str().unwrap(), self.folder.path());
         let copy = TempDir::new().unwrap();
@@ -69,7 +70,8 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
     tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
-/// Copies a chart and its siblings, and lets helm add the dependencies to `charts/`.
+/// Copies the folder that contains a chart, and lets helm add the chart's dependencies to `charts/`. Returns the path
+/// of the copied chart.
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());

@@ -126,7 +126,7 @@ fn files_are_short() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
-/// Returns the files that git tracks; none if the repository is not a clone.
+/// Returns the files that git tracks; none if the folder is not a git repository.
 fn tracked() -> Vec<String> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
     let list = output.ok().filter(|output| output.status.success()).map(|output| output.stdout).unwrap_or_default();
@@ -143,7 +143,7 @@ fn the_top_level_holds_only_agreed_entries() {
 
 #[test]
 fn no_file_contains_a_path_of_one_machine() {
-    // Join the paths here, so that this file does not contain them: the test checks this file, too.
+    // Build the paths from parts. The test also checks this file, so the file must not contain a complete path.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in tracked() {

@@ -140,7 +140,7 @@ fn every_bad_input_has_location_cause_and_remedy() {
         if actual.is_empty() {
             let _ = writeln!(problems, "{input}has no findings");
         }
-        // Keep comments after an input: they are the heading of the next input.
+        // Keep comments that follow an input: they are the heading of the next input.
         let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
         let _ = write!(table_now, "---\n{input}{actual}{}", heading.collect::<String>());
     }

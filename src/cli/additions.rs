@@ -37,7 +37,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition names the line in the ConfigMap, and not the line that names it.
+        // The message about a rejected addition names a line in the ConfigMap, and not the line of the resource that
+        // names the ConfigMap.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();
@@ -55,7 +56,7 @@ impl CatalogOption {
     }
 
     /// Loads the catalogue with the additions that the resource of a file names. A `ConfigMap` comes from the file if
-    /// the file contains it, and else from the cluster, as if the file were applied.
+    /// the file contains it, and otherwise from the cluster, as if the file were applied.
     pub(crate) async fn load_applied(
         &self,
         client: &Client,
@@ -112,13 +113,13 @@ impl CatalogOption {
 /// Fails if there are errors about additions.
 ///
 /// # Errors
-/// If there are; the message contains all of them.
+/// If `errors` is not empty. The message contains all errors.
 pub(crate) fn check_additions(errors: &[Finding]) -> anyhow::Result<()> {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }
 }
 
-/// Prints a warning for each error about additions. The command goes on without these additions.
+/// Prints a warning for each error about additions. The caller then continues without the invalid additions.
 pub(crate) fn warn_about(errors: &[Finding]) {
     for error in errors {
         eprintln!("warning: {error}");

@@ -80,8 +80,8 @@ impl Arguments {
     /// Runs the subcommand. Results go to standard output, errors about charts to standard error.
     ///
     /// # Errors
-    /// If a chart failed, or if there is no chart to process. After a failed chart, the subcommand continues with the
-    /// next chart.
+    /// If the subcommand failed for a chart, or if there is no chart. After a failure, the subcommand continues with
+    /// the next chart.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
@@ -215,8 +215,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 
-/// Counts the charts that succeeded and the charts that failed. After a failed chart, the command continues with the
-/// next chart.
+/// The number of charts for which the command succeeded, and the number of charts for which it failed.
 #[derive(Default)]
 struct Results {
     done: usize,
@@ -224,7 +223,7 @@ struct Results {
 }
 
 impl Results {
-    /// Counts the result for one chart, and prints the error if it failed.
+    /// Counts the result for one chart. Prints the error if the command failed for this chart.
     fn record<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -239,8 +238,8 @@ impl Results {
         }
     }
 
-    /// Returns an error if a chart failed, or if there was no chart. `verb` describes the command's work on a chart,
-    /// such as `pulled`.
+    /// Returns an error if the command failed for a chart, or if there was no chart. `verb` is the past participle of
+    /// the command's work, such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

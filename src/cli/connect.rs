@@ -53,8 +53,8 @@ impl ClusterOption {
         remember_server(&config, "--kubeconfig, --context");
         let timeout = Some(self.request_timeout).filter(|timeout| !timeout.is_zero());
         (config.connect_timeout, config.read_timeout) = (timeout, timeout);
-        // Start the read timeout again with each request. Otherwise the time for which the connection was idle before
-        // the request would count, too.
+        // Start the read timeout again with each request. Otherwise the timeout would include the time during which
+        // the connection was idle before the request.
         config.reset_reader_on_write = true;
         kube::Client::try_from(config).map_err(readable)
     }
@@ -135,12 +135,13 @@ pub(crate) fn is_configured() -> bool {
     in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// Returns KUBECONFIG; an empty value counts as unset, as for kubectl.
+/// Returns the value of the environment variable KUBECONFIG. Like kubectl, treats an empty value as unset.
 fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read. The text says why kubectl would read them, for error messages.
+/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would read them, for error
+/// messages.
 fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();

@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// The exit code if a release can't be compared. It is not 1, which means differences, as for `kubectl diff`.
+/// The exit code if a release can't be compared. The code is not 1, because 1 means that there are differences, as for
+/// `kubectl diff`.
 const UNREADABLE: u8 = 2;
 
 impl Arguments {

@@ -60,21 +60,22 @@ impl Document {
     /// Reads the only resource of a file, or of standard input for `-`.
     ///
     /// # Errors
-    /// If there is not exactly one resource, or if any document of the file is invalid YAML, because the resource might
-    /// reference the objects in it.
+    /// If the file does not contain exactly one resource, or if any of its documents is invalid YAML. An invalid
+    /// document is an error, because the resource might reference an object in this document.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         Self::read_named(path, None)
     }
 
-    /// Reads the resource of this name from a file; without a name, its only resource.
+    /// Reads the resource with this name from a file. If `name` is `None`, reads the only resource of the file.
     ///
     /// # Errors
-    /// If no resource has this name, or for one of the reasons of [`Self::read`].
+    /// If no resource in the file has this name, or if [`Self::read`] would fail for the file.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    /// Parses the text of a file, and returns its resource of this name, or its only resource.
+    /// Parses the text of a file, and returns the resource with this name. If `name` is `None`, returns the only
+    /// resource of the file.
     pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
         for document in split_documents(file, text) {
@@ -100,7 +101,7 @@ impl Document {
         Ok(Self { location, object, namespace: None, others })
     }
 
-    /// Sets the namespace of a resource that names none, as `kubectl -n` does for a file.
+    /// Sets the namespace for a resource whose file does not set one, like `kubectl apply -n`.
     pub(crate) fn with_namespace(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
@@ -108,7 +109,7 @@ impl Document {
     /// Returns the resource. The caller must have checked its schema ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// If the resource still can't be parsed, or if it has another namespace than `-n`.
+    /// If the resource can't be parsed although its schema is valid, or if its namespace differs from the option `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // Take only the metadata that users write; the API server sets the rest.

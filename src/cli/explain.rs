@@ -146,7 +146,7 @@ impl Arguments {
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
-        // The charts' default images are needed to explain images that spec.images rewrites.
+        // To explain images that spec.images rewrites, osdpl needs the default images of the charts.
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,

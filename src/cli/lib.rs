@@ -153,8 +153,8 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator runs its own program with these subcommands to start and to end helm. Users do not need them, so help
-    // and completions do not list them.
+    // The operator starts the program osdpl with the following subcommands, to run helm and to kill helm. Users do not
+    // need these subcommands, so help and completions do not list them.
     let subcommand = arguments_os.next().unwrap_or_default();
     let result = if subcommand == helm::exec::SUBCOMMAND {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
@@ -165,7 +165,8 @@ pub fn main() -> ExitCode {
         let matches = Arguments::command().bin_name(name).try_get_matches();
         let matches = matches.unwrap_or_else(|error| with_suggestion(error).exit());
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-        // `block_on` contains a copy of its future for each kind of runtime; a boxed future is compiled once.
+        // Box the future to keep the program small: the compiler copies the code of an unboxed future into `block_on`
+        // once for each kind of runtime.
         let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = Box::pin(run(arguments.command));
         runtime().map_err(anyhow::Error::from).and_then(|runtime| {
             let result = runtime.block_on(command);
@@ -183,7 +184,7 @@ pub fn main() -> ExitCode {
 /// Keeps the kernel from writing the memory of this process to a file, because the memory contains the passwords of the
 /// cloud. helm inherits the limit.
 ///
-/// A failure is not an error: an unprivileged process may lower its own limit, so only old kernels refuse it.
+/// Ignores failures: an unprivileged process may lower its own limit, so only old kernels refuse the request.
 fn disable_core_dumps() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
@@ -211,9 +212,9 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Builds a runtime with one thread: the operator mostly waits, and every allocating thread would keep its own malloc
-/// arena resident. Charts and records are read on the single blocking thread. Names of hosts are resolved on other
-/// threads (`osdpl_client::resolve`), which a DNS outage may block.
+/// Builds a runtime with one thread for tasks and one thread for blocking work. The operator mostly waits, and each
+/// further thread that allocates memory would have its own malloc arena. The blocking thread reads charts and records.
+/// Other threads resolve host names (`osdpl_client::resolve`), because a DNS outage may block them.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }

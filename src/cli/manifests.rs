@@ -21,8 +21,8 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// Top-level keys of values. osdpl treats nothing below these keys as secret, even if a key is named like a secret,
-/// such as `images.tags.keystone_credential_setup`.
+/// Top-level keys of values. In recorded values, osdpl regards all values below these keys as public, even if a key is
+/// named like a secret, such as `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.
@@ -74,7 +74,7 @@ impl Renderer {
     }
 }
 
-/// Returns the API versions and kinds as helm lists them in `.Capabilities.APIVersions` (its `GetVersionSet`).
+/// Returns the API versions and kinds in the format of `.Capabilities.APIVersions` in helm (function `GetVersionSet`).
 fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for group in groups {
@@ -99,12 +99,12 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // A path that is not secret in the desired values may be secret in the record. Also scrub the recorded value at
-    // this path.
+    // If a later layer overrides a secret with a public value, the path is not secret in the desired values. The record
+    // may still contain the secret. So also scrub the recorded values at every path that any layer marks as secret.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // The values may contain the manifest of a Secret, all of which is marked as secret. Scrub only the secret
-        // texts in the manifest, not the Secret's name.
+        // The values may contain the manifest of a Secret, and a mark may declare the whole manifest as secret. Scrub
+        // only the data in this manifest, not the Secret's name.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));

@@ -131,8 +131,8 @@ impl Offline {
     }
 }
 
-/// Returns the resource of a file if it matches the CRD's schema. The callers look for other errors themselves, some
-/// with facts from the cluster.
+/// Returns the resource of a file if it matches the CRD's schema. It does not look for other errors: the callers do,
+/// some of them with facts from the cluster.
 ///
 /// # Errors
 /// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of
@@ -190,7 +190,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Returns the report of `osdpl validate` about a file; `None` if the file has no errors.
+/// Returns the report of `osdpl validate` about a file if the file has errors; `None` otherwise.
 pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Option<Report>> {
     let (name, text) = (display_name(file), read(file)?);
     let documents = validate::split_documents(&name, &text);

@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
-    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have no
-    /// digest in the lock.
+    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have
+    /// no digest in the lock.
     #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
     allow_http_charts: bool,
     /// The folder in which the operator caches charts, and helm its own files.
@@ -157,7 +157,7 @@ impl Arguments {
             std::future::pending::<anyhow::Result<()>>().await
         };
         tokio::select! {
-            // Without the Lease, the operator ends at once, and helm with it.
+            // If the operator has lost the Lease, it exits at once. Its helm processes end, too.
             elected = &mut election => elected??,
             stopped = stopped => stopped?,
         }
@@ -288,7 +288,7 @@ async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Futur
     }
 }
 
-/// Runs `task` when this process has become the active operator, or returns at `stop`.
+/// Waits until this process is the active operator, and then runs `task`. Returns early if `stop` is cancelled first.
 async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl Future<Output = ()>) {
     tokio::select! {
         () = leadership.acquired() => task.await,
@@ -296,7 +296,7 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Every 30 seconds, lets passes check the charts in a folder, which no watch reports.
+/// Makes the next pass check the charts in a folder again, every 30 seconds, because no watch reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

@@ -4,11 +4,11 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// The exit code that a shell reports for a process that SIGPIPE ended. osdpl returns it if the reader closes the pipe,
-/// because an interrupted command must not look successful.
+/// The exit code that a shell reports for a process that SIGPIPE ended. If the reader closes the pipe, osdpl exits with
+/// this code, because an interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
-/// The exit code if osdpl can't write to standard output. It is not 1, which commands return for differences and failed
-/// cases.
+/// The exit code if osdpl can't write to standard output. The code is not 1, because some commands exit with 1 if they
+/// find differences or failed test cases.
 const UNWRITABLE: i32 = 2;
 
 /// Prints a text, and exits the process if standard output can't be written.

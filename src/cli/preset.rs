@@ -89,7 +89,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the spec that the two clouds share. Only their presets differ.
+    /// Returns the spec of both clouds, without presets. The clouds differ only in their presets.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {

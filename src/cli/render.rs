@@ -99,8 +99,8 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading credentials, so that osdpl writes no credential to a folder that others can
-        // read.
+        // Check the folder before reading credentials, so that the command fails early if other users can read the
+        // folder.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
@@ -162,7 +162,7 @@ impl Arguments {
         })
     }
 
-    /// Returns the selected releases, for `--out` in dependency order.
+    /// Returns the selected releases. With `--out`, the releases are in dependency order.
     ///
     /// # Errors
     /// If the cloud has no such release, or if osdpl can't determine the values of a selected release.
@@ -215,8 +215,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns every leaf that a layer sets at or below a secret path. A user's value that replaces a credential is secret,
-/// too.
+/// Returns every leaf that a layer sets at or below a secret path. This includes values with which the user replaces a
+/// generated credential.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

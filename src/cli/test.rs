@@ -53,8 +53,8 @@ enum Format {
 const INVALID: u8 = 2;
 
 impl Arguments {
-    /// Returns 0 if every case passes, 1 if a case fails, 2 if a file can't be read, or if a file or a case is invalid.
-    /// After any of these problems, it still reports the remaining cases.
+    /// Runs all cases. The exit code is 0 if every case passes, 1 if a case fails, and 2 if a file can't be read, or if
+    /// a file or a case is invalid. After a problem in one case, the command still reports the remaining cases.
     pub(crate) fn run(&self) -> ExitCode {
         self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
@@ -78,8 +78,8 @@ impl Arguments {
     }
 }
 
-/// Keeps each loaded catalogue, so that cases with the same additions share it: loading a catalogue takes longer than
-/// checking a case.
+/// The loaded catalogues, each with its additions. Cases with the same additions use the same catalogue, because
+/// loading a catalogue takes longer than checking a case.
 struct CatalogCache<'a> {
     option: &'a CatalogOption,
     loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,
@@ -96,8 +96,8 @@ impl<'a> CatalogCache<'a> {
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with the additions that the resource of a file names, and loads it unless an earlier case
-    /// has used it.
+    /// Returns the catalogue with the additions that the resource of a file names. Loads the catalogue if no earlier
+    /// case has used it.
     fn load(&mut self, document: Option<&Document>) -> anyhow::Result<Rc<LoadedCatalog>> {
         let named = document.map(|document| named_additions(&document.object(), &document.others));
         let NamedAdditions { additions, errors, .. } = named.unwrap_or_default();
@@ -162,7 +162,7 @@ fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
 /// Runs one case.
 fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<CaseResult> {
     let mut failures = Vec::new();
-    // A refused cloud has no values to check: report why it is refused, unless the case expects that.
+    // A refused cloud has no values to check. So report why osdpl refuses the cloud, unless the case expects a refusal.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
             cloud

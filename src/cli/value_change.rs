@@ -38,8 +38,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // A release that another tool created is compared by its merged values, because its overrides may be written
-        // differently.
+        // For a release that another tool created, compare the values after the merge with the chart's defaults: the
+        // same result may come from other overrides.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],
@@ -79,14 +79,15 @@ pub(crate) struct Redactor<'a> {
     paths_in_secrets: Vec<Path>,
 }
 
-/// The source of values: helm's record, or the desired state. [`Redactor`] finds secrets differently in the two.
+/// The source of values: helm's record, or the desired state. The source determines which marks [`Redactor`] uses to
+/// recognize secrets.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// Recorded values, whose layers osdpl does not know. A value counts as marked if any layer of the desired state
-    /// marks its path as secret.
+    /// Recorded values, whose layers osdpl does not know. [`Redactor`] regards a value as secret if any layer of the
+    /// desired state marks its path as secret.
     Record,
-    /// Desired values. A value counts as marked only if the layer that sets the value marks it as secret. If the value
-    /// replaces a secret of an earlier layer, the mark of that secret does not count.
+    /// Desired values. [`Redactor`] regards a value as secret if the layer that sets the value marks it as secret.
+    /// Marks of overridden layers have no effect.
     Desired,
 }
 

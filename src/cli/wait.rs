@@ -83,8 +83,8 @@ pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<S
     ))
 }
 
-/// Returns the reason why the cloud needs manual intervention; `None` if the status does not say so, or is for an older
-/// spec.
+/// Returns the reason why the cloud needs manual intervention. Returns `None` if the status reports no such need, or
+/// describes an older spec.
 fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
     true_condition(deployment, condition::STALLED).map(|condition| condition.message.as_str())
 }

@@ -71,7 +71,7 @@ impl Arguments {
     }
 }
 
-/// Returns the explanation for a pod of a release, if there is one with this name.
+/// Returns the explanation for the pod with this name in a namespace of the cloud; `None` if there is no such pod.
 async fn explain_pod(
     client: &Client,
     preview: &Preview,

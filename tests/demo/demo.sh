@@ -6,7 +6,7 @@
 #   demo.sh env    print KUBECONFIG and PATH, for eval in a shell
 #   demo.sh down   stop the demo and remove its files
 #
-# Every step first checks whether an earlier run has completed it. So an interrupted run can simply be repeated.
+# Every step first checks whether an earlier run has completed it. So you can repeat an interrupted run.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -63,7 +63,8 @@ go_build=
 
 build() {
     command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
-    # Both builds select both packages, so that cargo builds their dependencies once, with the features of both.
+    # Both builds below select the packages osdpl and cluster. So cargo builds the dependencies only once, with the
+    # features that both packages need.
     local cargo=(cargo build --locked --release --manifest-path "$root/Cargo.toml" -p osdpl -p cluster)
     step "build osdpl, the cluster tool and the control plane: takes minutes the first time only"
     watched "cargo build --release --bin cluster" "$state/build.log" "${cargo[@]}" --bin cluster
@@ -94,7 +95,8 @@ control_plane() {
 operators_chart() {
     step "install the operator's chart with helm into namespace $system"
     case $(helm status osdpl -n "$system" -o json 2>/dev/null | grep -o '"status":"pending-[a-z]*"') in
-    # An earlier run was killed during the install. Uninstalling the chart deletes neither the CRD nor a cloud.
+    # The release is pending, because an earlier run was killed during the install. Uninstall it first: this deletes
+    # neither the CRDs nor a cloud.
     *pending*) helm uninstall osdpl -n "$system" >/dev/null ;;
     esac
     kubectl get namespace openstack >/dev/null 2>&1 || kubectl create namespace openstack >/dev/null
@@ -104,8 +106,8 @@ operators_chart() {
     say "         $(helm list -n "$system" --no-headers | tr -s ' \t' ' ' | cut -d ' ' -f 1,8-)"
 }
 
-# Prints the operator's process ID if the process is alive. Compares its start time, too, because the kernel may have
-# given the ID to another process.
+# Prints the operator's process ID if the process is alive. Also compares the start time of the process, because the
+# kernel may have given the ID to another process.
 operator_pid() {
     local pid started
     read -r pid started 2>/dev/null <"$state/operator.pid" && [[ $(birth "$pid") == "$started" ]] && echo "$pid"

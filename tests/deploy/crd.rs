@@ -59,8 +59,8 @@ fn committed_crds_are_up_to_date() {
 
 #[test]
 fn crd_fits_client_side_apply() {
-    // Client-side apply stores the whole CRD in an annotation as JSON, and the API server limits all annotations of an
-    // object to 256 KiB. Leave room for further annotations.
+    // Client-side apply stores the whole CRD in an annotation as JSON. The API server limits all annotations of an
+    // object to 256 KiB together. The limit of this test leaves room for other annotations.
     for generated in generated() {
         let object: Value = osdpl_values::yaml::parse("crd.yaml", &generated).unwrap();
         assert!(object.to_string().len() <= 200 * 1024);

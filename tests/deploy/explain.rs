@@ -15,7 +15,8 @@ fn explain(sample: &str, arguments: &[&str]) -> (String, bool) {
     (String::from_utf8(text).unwrap(), output.status.success())
 }
 
-/// Looks for `after` in a file, and behind it for `text`. Returns the line number of this `text`.
+/// Finds `after` in a file, and then the next occurrence of `text` after it. Returns the line number of this
+/// occurrence.
 fn line(file: &str, after: &str, text: &str) -> usize {
     let all = read(file);
     let start = all.find(after).unwrap();

@@ -324,8 +324,8 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
 
 const DIGEST_WITHOUT_VERSION: &str = "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {digest: 'sha256:0000000000000000000000000000000000000000000000000000000000000000'}}}}}";
 
-/// Valid changes of a spec. Whether a release may get another name or namespace depends on the installed releases, so
-/// the operator checks that, not the API server.
+/// Valid changes of a spec, which the API server must accept. This includes another name or namespace of a release:
+/// only the operator can check such a change, because it depends on the installed releases.
 pub const VALID_CHANGES: &[(&str, &str)] = &[
     (
         RENAMED,

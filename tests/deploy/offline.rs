@@ -1,5 +1,5 @@
-//! Checks commands that read a file and need no cluster: they validate the file like the API server, and do not look
-//! for a cluster.
+//! Checks commands that read a file and need no cluster: they validate the file like the API server, and do not connect
+//! to a cluster.
 
 use std::process::{Command, Output};
 

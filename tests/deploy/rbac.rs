@@ -34,7 +34,8 @@ impl Rights {
         Self { namespaces: [rules("osdpl-namespaced"), cluster.clone()].concat(), cluster }
     }
 
-    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's namespaces.
+    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's
+    /// namespaces.
     fn for_object(&self, object: &Value) -> &[PolicyRule] {
         let kind = object["kind"].as_str().unwrap();
         let is_namespaced = osdpl_core::drift::find_kind(object["apiVersion"].as_str().unwrap(), kind)
@@ -68,8 +69,8 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
 
 /// Returns a function that lists the rights that the operator needs to create a binding.
 ///
-/// The operator needs the right to bind the role. If the operator also creates the role, it needs no such right,
-/// because then it must hold all rights of the role anyway.
+/// The operator needs the right to bind the role. It does not need this right for a role that it also creates: to
+/// create the role, it must already hold all rights of the role.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()

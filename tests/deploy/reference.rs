@@ -1,4 +1,4 @@
-//! Checks that the generated reference documentation covers the catalogue.
+//! Checks that the generated reference documentation describes the whole catalogue.
 
 use std::collections::BTreeSet;
 

@@ -281,7 +281,8 @@ fn kubectl_as(user: &str, arguments: &[&str]) -> Result<String, String> {
     kubectl(&[arguments, &["--as", user, "--namespace", "approvals"]].concat(), "")
 }
 
-/// The API server enforces a new policy only some time after it was created, and sends no event then.
+/// Waits until the API server enforces the policy. The API server starts to enforce a new policy after a delay, and
+/// sends no event when it does.
 fn until_enforced() {
     let is_enforced = || annotate("editor", "osdpl.dev/approve=probe", true).is_err();
     for _ in 0..600 {

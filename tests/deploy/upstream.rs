@@ -64,11 +64,11 @@ const REPEATED: &[(&str, &str, &str)] = &[
 ];
 
 /// The release of a database server that is independent of the cloud's database, and the beginning of the paths of its
-/// passwords. The two servers share no password.
+/// passwords. This server and the cloud's database have different passwords.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords of charts that osdpl does not replace: the release, the path and the reason; `*` matches any release or
-/// any one key.
+/// Passwords of charts that osdpl does not replace. Each entry has the release, the path and the reason. `*` stands for
+/// any release, and in a path for any single key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),

@@ -1,4 +1,5 @@
-//! Additions to the catalogue: only `ConfigMap`s that the resource names count, and changed content waits for approval.
+//! Tests additions to the catalogue. The operator reads only the `ConfigMap`s that the resource names, and changed
+//! content of these `ConfigMap`s waits for approval.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,8 +12,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// Returns an addition: a `ConfigMap` with the service `lantern`, which uses the chart memcached, and the preset
-/// `bright`, which sets the service's memory to `size` and also selects the services in `more`.
+/// Returns the data of an addition: the service `lantern`, which uses the chart memcached, and the preset `bright`. The
+/// preset selects the service `lantern` with the memory `size`, and the services in `more`.
 fn lantern(size: &str, more: &str) -> Value {
     json!({
         "services.lantern.yaml": "service: lantern\ndescription: A test addition.\ngroup: infra\nreleases:\n  lantern: {chart: memcached}\n",
@@ -22,7 +23,7 @@ fn lantern(size: &str, more: &str) -> Value {
     })
 }
 
-/// Writes the `ConfigMap` `lantern`. It has the label that once made it an addition, which has no effect.
+/// Writes the `ConfigMap` `lantern` with the label `osdpl.dev/catalog`. The operator must ignore this label.
 async fn write(world: &World, data: &Value) {
     let metadata = json!({"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
@@ -97,7 +98,7 @@ fn changed_content_waits_for_approval() {
         let plan = world.osdpl(&["plan"]);
         assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
 
-        // A change of the spec does not release the content.
+        // A change of another field of the spec must not approve the changed content.
         spec["region"] = json!("Elsewhere");
         world.apply(&spec).await;
         until_message(world, reason::APPROVAL, changed).await;
@@ -141,7 +142,7 @@ fn unusable_additions_change_nothing() {
         write(world, &second).await;
         world.until_ready().await;
         let upgraded = (Some(json!(400)), 2);
-        assert_eq!(state(world), upgraded, "the spec names the content, so that it needs no approval");
+        assert_eq!(state(world), upgraded, "the content needs no approval, because the spec names its digest");
 
         world.api::<ConfigMap>().delete("lantern", &DeleteParams::default()).await.unwrap();
         until_message(world, reason::INVALID, "lantern does not exist; create it").await;

@@ -1,5 +1,5 @@
-//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. osdpl neither runs helm nor
-//! recreates a pod in either case.
+//! osdpl adopts clouds that a user installed with plain helm, and detaches them again. Neither the adoption nor the
+//! detachment may run helm or recreate a pod.
 
 mod content;
 mod detach;

@@ -222,8 +222,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // This includes octavia, because no Job writes facts here. On real nodes, octavia's prerequisites Job would
-            // write facts, and the operator would upgrade octavia with these facts.
+            // Octavia also has revision 1. On real nodes, the Job octavia-prerequisites would write facts, and the
+            // operator would upgrade octavia with these facts. Simulated pods run no programs and write no facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

@@ -94,7 +94,7 @@ fn automatic_approval_does_not_wait() {
     });
 }
 
-/// Returns a cloud of these services whose every change needs approval.
+/// Returns the spec of a cloud with these services in which every change needs approval.
 fn always(names: &[&str]) -> Value {
     let mut spec = services(names);
     spec["approval"] = json!("Always");
@@ -123,7 +123,8 @@ fn always_holds_back_each_new_target() {
         world.apply(&with_values(spec.clone(), "memcached", memory(300))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
-        // The approval of the first target covers no other target, neither in the status nor in the annotation.
+        // The hash of the first target must not approve another target. The status still contains this hash, and the
+        // test sets the annotation to this hash again.
         world.annotate(APPROVE, json!(first)).await;
         world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;

@@ -19,7 +19,7 @@ use crate::world::{World, now, run_test, with_timeout};
 /// An object, as its kind in lower-case plural (`secrets`), its namespace and its name.
 type Object = (String, String, String);
 
-/// The kind that these tests ignore, because plans do not list events.
+/// The kind of objects that these tests ignore, because plans do not list events.
 const UNPLANNED: &str = "events";
 
 impl World {
@@ -103,8 +103,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let installed = world.writes_what_it_plans(began, "install").await;
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // Ignore CRDs. The operator writes CRDs only if an earlier test has left those of mariadb's chart. Then the
-        // operator makes the new release the owner of these CRDs.
+        // Ignore CRDs. The operator writes CRDs only if an earlier test has left the CRDs of mariadb's chart in the
+        // cluster. Then the operator makes the new release the owner of these CRDs.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");

@@ -61,8 +61,8 @@ fn names_the_missing_image_of_a_database() {
         let fault = Rule::new(&world.namespace, "mariadb-server", "image-pull-error");
         world.cluster().behaviour("no-image", &fault).await.unwrap();
         delete_pods(world, "mariadb-server").await;
-        // Recreate Keystone's pods only after the status reports the failed database. Earlier, a new pod could still
-        // find the database available, and would not wait for it.
+        // Recreate Keystone's pods only after the status reports the failed database. A pod that starts before the
+        // database fails would find the database available, and would not wait.
         world
             .until("the status reports that mariadb-server can't pull its image", |cloud| {
                 let health = cloud.status().health;

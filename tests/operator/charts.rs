@@ -122,7 +122,8 @@ fn edited_chart_of_a_requested_version_needs_approval() {
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
 
-        // A change of the spec does not release the edited chart, but another version in the spec does.
+        // A change of other fields of the spec must not approve the edited chart. Another version of the chart in the
+        // spec needs no approval.
         world.apply(&with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         world.until_reason(reason::APPROVAL).await;
         let file = charts.join("memcached/Chart.yaml");

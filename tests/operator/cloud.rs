@@ -95,8 +95,9 @@ impl World {
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// Runs `kubectl delete --wait=false` for the test's resource, and allows that its instances are destroyed: most tests
-    /// have no Nova that responds to the operator.
+    /// Deletes the test's resource without waiting until it is gone. First sets the annotation that allows the deletion
+    /// although instances may exist: in most tests, no Nova responds to the operator, so the deletion would wait
+    /// forever.
     pub async fn delete(&self) {
         self.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
         self.delete_named(NAME).await;

@@ -13,7 +13,7 @@ use crate::approval::copy;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The cluster-wide CRD of a test. Its group contains the test's namespace.
+/// The CRD of a test. CRDs are cluster-scoped, so the CRD's group contains the test's namespace.
 struct Crd<'a> {
     world: &'a World,
     api: Api<CustomResourceDefinition>,

@@ -1,4 +1,5 @@
-//! The operator deletes a cloud under each deletion policy, and installs it again with the data that it retained.
+//! The operator deletes a cloud with each deletion policy. When the cloud is created again, the operator installs it
+//! with the data that the deletion retained.
 
 mod foreign_finalizer;
 

@@ -1,5 +1,6 @@
-//! Release records with osdpl's labels that the operator did not write: a tenant forges them, or a backup tool clones
-//! a namespace. The operator runs no helm for them unless a person approves it.
+//! Tests release records that have osdpl's labels, but that the operator did not write. A tenant may forge such
+//! records, or a backup tool may clone a namespace. The operator runs helm for such a record only after a person's
+//! approval.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -15,7 +16,8 @@ const SMALL: [&str; 2] = ["mariadb", "memcached"];
 /// The record of a release that is not installed.
 const FORGED: &str = "sh.helm.release.v1.horizon.v1";
 
-/// Returns a cloud whose changes need no approval, so that the operator would start a planned uninstall at once.
+/// Returns the spec of a cloud whose changes need no approval. If the operator planned an uninstall, it would start the
+/// uninstall at once.
 fn cloud() -> Value {
     let mut spec = services(&SMALL);
     spec["approval"] = json!("Automatic");
@@ -63,7 +65,7 @@ async fn forge_release(world: &World) {
 #[test]
 fn ignores_records_in_other_namespaces() {
     run_test("clone", async |world| {
-        // With fewer rights, the operator would not see the clone.
+        // Grant rights in all namespaces, because otherwise the operator could not read the cloned records.
         world.permit_all();
         let operator = world.operator().start().await;
         world.apply(&cloud()).await;
@@ -100,14 +102,14 @@ fn forged_release_is_not_uninstalled_without_approval() {
         world.apply(&cloud()).await;
         world.until_ready().await;
 
-        // The uninstall waits although the spec has `approval: Automatic`.
+        // The uninstall must wait, although the spec has `approval: Automatic`.
         forge_release(world).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         let message = &waiting.status().message;
         assert!(message.starts_with("horizon would be uninstalled"), "{message}");
         assert!(waiting.condition("Ready").unwrap().message.contains("does not name it"), "{message}");
 
-        // The uninstall waits although a person has approved another target hash.
+        // The uninstall must wait, although a person has approved another target hash.
         let secrets = world.api::<Secret>();
         secrets.delete(FORGED, &DeleteParams::default()).await.unwrap();
         world.until_ready().await;
@@ -115,7 +117,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         forge_release(world).await;
         world.until_reason(reason::APPROVAL).await;
 
-        // The uninstall waits although the resource is being deleted.
+        // The uninstall must wait, although the resource is being deleted.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let child = cloud.child("horizon");

@@ -78,8 +78,8 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // For a resource without conditions, kstatus returns Current, and this function InProgress. This is the only
-    // difference: no operator can write conditions before it sees the resource for the first time.
+    // For a resource without conditions, kstatus returns Current, but this function returns InProgress. This is the
+    // only difference. It is necessary, because no operator can write conditions before it sees the resource.
     if has_condition(condition::READY, "False") || status.conditions.is_empty() {
         Kstatus::InProgress
     } else {

@@ -61,8 +61,8 @@ fn new_image_waits_for_its_schema_migration() {
         );
 
         // Block helm in the hook keystone-db-init, which runs before keystone-db-sync. The operator must have deleted
-        // the completed Job keystone-db-sync. Otherwise the new pods would not wait for it, and would start with the
-        // old schema.
+        // the old Job keystone-db-sync. Otherwise the new pods would find this completed Job, would not wait for the
+        // new Job, and would start with the old schema.
         let before = "keystone-db-init";
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");

@@ -123,7 +123,7 @@ fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);
     // Jobs of charts, controllers and the API server change objects during the install. The operator must not report
-    // this as drift.
+    // these changes as drift.
     let drifted =
         |version: &OpenStackDeployment| version.status().children.values().any(|child| !child.drift.is_empty());
     assert!(!versions.iter().any(drifted), "{:#?}", last.status);

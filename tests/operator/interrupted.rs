@@ -155,7 +155,7 @@ fn stops_a_pass_that_waits_for_a_frozen_api_server() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         world.cluster().freeze(Component::Apiserver).await.unwrap();
-        // The end of helm triggers a pass, which waits for the API server.
+        // When helm ends, the operator starts a pass. This pass waits for the frozen API server.
         world.helm_runs().last().unwrap().signal(Signal::KILL);
         let failed = async {
             while operator.metric("osdpl_reconcile_failures_total", "") == 0 {
@@ -180,7 +180,8 @@ fn ends_with_helm_if_the_api_server_is_lost_during_an_install() {
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         world.allow_errors();
         world.cluster().kill(Component::Apiserver).await.unwrap();
-        // Another operator could take the Lease as soon as the API server is back.
+        // The operator must exit while the API server is down. When the API server runs again, another operator could
+        // take the Lease at once.
         assert!(!operator.ended().await.success());
         let log = world.operator_log();
         assert!(log.contains("the operator could not renew its Lease for 10 s"), "{log}");

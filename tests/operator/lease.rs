@@ -56,7 +56,7 @@ async fn start_both(world: &World) -> (Operator, Operator) {
     (active, standby)
 }
 
-/// Returns whether a process exists that its parent would not only have to reap.
+/// Whether the process with this ID is running. The result for a zombie is `false`.
 fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
@@ -74,7 +74,8 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
     run_test("standby", async |world| {
         let began = now();
         let (active, standby) = start_both(world).await;
-        // The standby checks the Lease at least once between two renewals.
+        // Wait until the active operator has renewed the Lease twice. Between two renewals, the standby checks the
+        // Lease at least once.
         for _ in 0..2 {
             let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
             world.until_lease("the active operator renews the Lease", |lease| lease.renew_time != renewed).await;
@@ -124,7 +125,8 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
             .await;
         until_hook(world, "rabbitmq", HOOK).await;
 
-        // The first operator now learns that its helm process has ended, and would install the release again.
+        // Continue the first operator. It notices that its helm process has ended. If it did not notice that it has
+        // lost the Lease, it would install the release again.
         active.signal(Signal::CONT);
         assert!(!active.ended().await.success());
         assert_eq!(world.writes_of("first", frozen), []);

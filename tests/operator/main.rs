@@ -1,7 +1,7 @@
 //! Tests of the operator as a process, with a real API server and the real helm.
 //!
-//! A cluster can have only one cloud, so each running test has a control plane and a namespace of its own. The operator
-//! has exactly the rights that its chart grants. A failing test prints the state of its cluster.
+//! The operator manages only one cloud per cluster. So each running test has its own control plane and namespace. The
+//! operator has exactly the rights that its chart grants. A failing test prints the state of its cluster.
 
 mod additions;
 mod adopt;

@@ -39,7 +39,7 @@ async fn until_ignored(clouds: &Api<OpenStackDeployment>, part: &str) -> String 
     ready_message(&cloud)
 }
 
-/// Returns the message of the Ready condition. The message of the status may be shortened.
+/// Returns the message of the Ready condition. Tests use this message, because `status.message` may be shortened.
 fn ready_message(cloud: &OpenStackDeployment) -> String {
     cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default()
 }
@@ -96,13 +96,14 @@ fn refuses_only_the_release_in_another_namespace() {
         assert_eq!(world.helm_runs().len(), 1, "helm runs only for mariadb");
         assert!(operator.stop().await.success());
 
-        // With rights in the namespace, the cloud becomes ready.
+        // Grant the operator rights in memcached's namespace. The cloud must then become Ready.
         world.permit(&elsewhere).await;
         let operator = world.operator().start().await;
         world.until_ready().await;
         assert!(operator.stop().await.success());
 
-        // Without these rights, the release remains, and neither a move nor the deletion loses it.
+        // Take the rights away again. Without them, the operator can't uninstall memcached. So it must not install
+        // memcached in another namespace, and the deletion of the cloud must wait.
         world.forbid(&elsewhere).await;
         let _operator = world.operator().start().await;
         spec["services"]["memcached"] = json!({"enabled": true});

@@ -75,7 +75,8 @@ const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
-/// Returns a spec with these roles that removes labels from all nodes at once, without approval.
+/// Returns a spec with these roles. With this spec, the operator removes labels from all nodes at once and without
+/// approval.
 fn with_roles(roles: Value) -> Value {
     with_rollout(roles, json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0}))
 }
@@ -91,7 +92,7 @@ fn with_rollout(roles: Value, rollout: Value) -> Value {
     spec
 }
 
-/// Waits until labels wait for approval to be removed from nodes, and returns the resource.
+/// Waits until the removal of labels from nodes waits for approval, and returns the resource.
 async fn until_labels_wait(world: &World) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();
@@ -276,14 +277,14 @@ fn removes_labels_after_approval_and_in_batches() {
         operator.kill();
         let since = now();
         let _operator = world.operator().start().await;
-        // This change of another release makes a pass of the new operator visible.
+        // Add another release. When the cloud is Ready with this release, the new operator has run at least one pass.
         let mut spec = with_rollout(gateway.clone(), rollout(3600));
         spec["services"]["rabbitmq"] = json!({"enabled": true});
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert!(cloud.status().message.contains("1 of 2 nodes left"), "{}", cloud.status().message);
-        assert_eq!(cloud.status().approval, None, "the approval covers the rest of the removal");
-        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause also holds after a restart");
+        assert_eq!(cloud.status().approval, None, "the rest of the removal needs no further approval");
+        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause applies after a restart, too");
 
         spec["nodes"]["rollout"] = rollout(0);
         world.apply(&spec).await;

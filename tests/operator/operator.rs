@@ -50,8 +50,8 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// Makes the operator behave as in a pod with this name and uid. Operators in other pods then don't see whether its
-    /// process has ended. The audit log shows the name.
+    /// Makes the operator behave as if it ran in a pod with this name; the name is also the pod's uid. Operators in
+    /// other pods then can't find out whether its process has ended. The audit log contains the name.
     pub fn pod(mut self, name: &'a str) -> Self {
         self.pod = Some(name);
         self
@@ -176,7 +176,7 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // An error is ignored: the process may have exited already.
+        // Ignore errors: the process may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -134,7 +134,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
-        // The removal of the label that the overrides gave to the node waits for the same approval.
+        // The overrides added a label to the node. The approval must also allow the removal of this label.
         world.osdpl(&["approve"]);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];

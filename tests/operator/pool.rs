@@ -58,7 +58,7 @@ pub struct Plane {
     pub cluster: Cluster,
     /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
-    /// Whether the operator has rights in all namespaces, because the last test needed them.
+    /// Whether the operator has rights in all namespaces, because the last test has called [`Self::grant_all`].
     has_all_rights: AtomicBool,
 }
 
@@ -116,8 +116,8 @@ impl Plane {
         Self { cluster, operator, has_all_rights: AtomicBool::new(false) }
     }
 
-    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in its
-    /// default namespace.
+    /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in
+    /// its default namespace.
     pub async fn grant(&self, name: &str, namespace: &str) {
         let binding = |namespace: &str| Api::<RoleBinding>::namespaced(self.cluster.client(), namespace);
         let RoleBinding { role_ref, subjects, .. } = binding(DEFAULT_NAMESPACE).get(name).await.unwrap();
@@ -132,14 +132,15 @@ impl Plane {
         install_chart(&self.cluster, &["rbac.clusterWide=true".to_owned()]);
     }
 
-    /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped objects are deleted, but not the
-    /// namespaces, which Kubernetes deletes in the background.
+    /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped
+    /// objects are deleted. Does not wait for the namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
         if self.has_all_rights.swap(false, Ordering::Relaxed) {
             install_chart(&self.cluster, &[]);
         }
         let client = self.cluster.client();
-        // No operator runs now, but the next operator may not be able to see that the last holder has ended.
+        // Delete the Lease of the last operator, which has ended. The next operator might not notice that it has ended,
+        // and would wait until the Lease expires.
         let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(client.clone(), SYSTEM.0);
         match leases.delete(osdpl_operator::lease::NAME, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -194,9 +195,9 @@ pub fn install_chart(cluster: &Cluster, settings: &[String]) {
 
 /// Deletes an object, removes its finalizers, and waits until it is deleted.
 ///
-/// No operator runs at this time that could remove osdpl's finalizers. CRDs have a finalizer of the API server, which
-/// waits until the API server has deleted the instances of the CRD. If the API server can't list the instances, it
-/// retries only minutes later, which is too long for a test.
+/// The function removes osdpl's finalizers, because no operator runs at this time that could do it. It also removes the
+/// finalizer that the API server sets on CRDs. With this finalizer, a CRD is deleted only after its instances. If the
+/// API server can't list the instances, it retries only minutes later, which is too long for a test.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

@@ -43,7 +43,7 @@ impl World {
 fn sets_keystone_in_rook_store_before_waiting_for_urls() {
     run_test("rgw-rook", async |world| {
         let rook = Rook::new(world).await;
-        // The operator writes a Secret next to the object store.
+        // Grant the operator rights in Rook's namespace: it writes a Secret into the namespace of the object store.
         world.permit(&rook.namespace).await;
         rook.create_crds().await;
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;

@@ -16,8 +16,8 @@ use crate::world::{run_test, with_timeout};
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
     run_test("several-clouds", async |world| {
-        // Sort the clouds by age as the operator does. If both were created in the same second, the cloud with the
-        // smaller uid counts as older.
+        // Sort the clouds by age as the operator does. If both clouds were created in the same second, the operator
+        // regards the cloud with the smaller uid as the older one.
         let creation = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
         let mut clouds = [
             (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),

@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// The API server accepts any depth, but serde refuses more than 127 levels.
+/// The number of nested lists in the resource. The API server accepts any depth, but serde refuses more than 127
+/// levels.
 const DEPTH: usize = 5000;
 
 const DEEP: &str = "zenith";
@@ -31,7 +32,8 @@ async fn create_deep_resource(world: &World) {
 fn deeply_nested_resource_affects_only_itself() {
     run_test("unreadable-deep", async |world| {
         world.apply(&services(&["memcached"])).await;
-        // Creation times have whole seconds. If both were equal, either resource could take precedence.
+        // Create the second resource in a later second. The creation times of objects have whole seconds, and with
+        // equal times, either resource could take precedence.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         create_deep_resource(world).await;
         let _operator = world.operator().start().await;

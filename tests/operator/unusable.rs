@@ -1,5 +1,6 @@
-//! Objects that the operator cannot use: a release record that is too large, a damaged record, and a damaged Secret with
-//! credentials. The status names the object and the way out, and the cloud continues when the object is usable again.
+//! Objects that the operator cannot use: a release record that is too large, a damaged record, and a damaged Secret
+//! with credentials. The status names the object and the remedy. When the object is usable again, the operator
+//! continues.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

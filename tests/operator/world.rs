@@ -88,8 +88,9 @@ impl World {
         Self { client: pool::client(&lease), lease, namespace, folder, permitted, allows_errors }
     }
 
-    /// Creates a namespace, if it does not exist, in which operators that the test starts afterwards have rights, as if the value `namespaces`
-    /// of the operator's chart contained it. Otherwise, operators have rights only in the test's own namespace.
+    /// Grants operators that the test starts afterwards rights in a namespace, as if the value `namespaces` of the
+    /// operator's chart contained it. Creates the namespace if it does not exist. Without this call, operators have
+    /// rights only in the test's own namespace.
     pub async fn permit(&self, namespace: &str) {
         let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
         let object = Patch::Apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
@@ -108,8 +109,8 @@ impl World {
         self.permitted.lock().unwrap().retain(|permitted| permitted != namespace);
     }
 
-    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of the
-    /// operator's chart.
+    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of
+    /// the operator's chart.
     pub fn permit_all(&self) {
         self.plane().grant_all();
         self.permitted.lock().unwrap().clear();

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 /// The timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The identity of the only operator process that counts as alive in the tests.
+/// The identity of the only operator process that is alive in the tests.
 pub const ALIVE: &str = "palive.1";
 
 /// A password that the tasks must redact in logs of pods.

@@ -28,8 +28,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // Charts contain default settings for Ceph even if the cloud has no Ceph. So assume a Ceph only if the cluster has
-    // a ceph.conf or a key.
+    // The charts' values have defaults for Ceph even in a cloud without Ceph. So conclude that the cloud uses Ceph only
+    // if the cluster has a ceph.conf or a key of a Ceph user.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }
@@ -59,7 +59,8 @@ async fn read_state(client: &Client, uses: &CephUses) -> kube::Result<CephState>
     Ok(CephState { configuration, keys, clusters: rook_clusters(client).await })
 }
 
-/// Returns the fsid of each `CephCluster` of Rook; empty if they can't be listed, for example without Rook.
+/// Returns the fsid of each `CephCluster` of Rook. The result is empty if the API server can't list CephClusters, for
+/// example because Rook is not installed.
 async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -94,7 +95,8 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     note
 }
 
-/// Returns the note about a Ceph that the written file does not declare, because the data in `missing` was not found.
+/// Returns the note about a Ceph that the written file does not declare, because osdpl did not find the data in
+/// `missing`.
 fn undeclared_note(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
         "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \

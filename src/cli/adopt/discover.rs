@@ -20,7 +20,7 @@ pub(crate) struct HelmReleases {
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
-/// Reads the releases that helm has recorded, in this namespace or in all.
+/// Reads the releases that helm has recorded in `namespace`, or in all namespaces if `namespace` is `None`.
 pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
@@ -86,8 +86,8 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     }
 }
 
-/// Finds the releases that another tool, such as Flux, owns. The keys are the releases' names in the catalogue, the
-/// values describe the tool.
+/// Finds the releases that another tool, such as Flux, owns. A key of the result is a release's name in the catalogue,
+/// and its value describes the tool.
 pub(crate) async fn other_owners(
     cluster: &Reader,
     known: &IdentifiedReleases<'_>,

@@ -51,7 +51,7 @@ impl EffectsQuery<'_> {
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // A release with the same chart and values would not be upgraded, so there are no effects.
+            // The operator would not upgrade a release with the same chart and values, so the adoption has no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -94,8 +94,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the values in which the scrubber looks for secrets: the recorded values, and the recorded chart's defaults
-/// at secret paths, because the cloud may use upstream's default passwords.
+/// Returns the values in which the scrubber looks for secrets: the recorded values, and the defaults of the recorded
+/// chart at secret paths. The defaults matter because the cloud may use upstream's default passwords.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {

@@ -21,7 +21,7 @@ use release::ReleaseReport;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Releases that existing releases need, but that do not exist. The written spec pauses them, so that osdpl does
+    /// Missing releases that existing releases need. The written spec pauses these missing releases, so that osdpl does
     /// not install them.
     pub installs: Vec<String>,
     /// Helm releases that the written `OpenStackDeployment` does not contain, each with the reason.

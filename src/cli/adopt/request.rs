@@ -47,14 +47,14 @@ impl Arguments {
     }
 }
 
-/// Returns the requested releases that can be adopted, and the number of requested releases that can't. With
-/// `requested: None`, it checks all releases of the cloud.
+/// Returns the requested releases that osdpl can adopt, and the number of requested releases that it can't adopt. If
+/// `requested` is `None`, it checks all releases of the cloud.
 ///
 /// It prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
-/// If the user named a release that can't be adopted. The error names all of these releases; nothing is written to the
-/// cluster.
+/// If the user named a release that osdpl can't adopt. The error names all such releases, and the command writes
+/// nothing to the cluster.
 async fn adoptable_releases(
     client: &Client,
     deployment: &OpenStackDeployment,

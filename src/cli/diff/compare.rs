@@ -70,7 +70,8 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns the effect of the plan on a release that the spec does not desire; `None` if there is no effect.
+/// Returns the effect of the plan on a release that is not part of the spec's desired state; `None` if the plan does
+/// not change the release.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -93,8 +94,8 @@ impl Comparison<'_> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // The spec requests an impossible change, such as another namespace. `osdpl plan`, too, says that the
-            // release stays as it is.
+            // The spec requests an impossible change, such as another namespace. Report that the release stays as it
+            // is, as `osdpl plan` does.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }
@@ -120,8 +121,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // Another tool created this revision, so its record has no label with the inputs. The missing label alone is
-        // no difference.
+        // Another tool created this revision, so its record has no label with the inputs. Do not report the release
+        // only because this label is missing.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }

@@ -27,7 +27,7 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether osdpl could not read a fact. Then the releases that `same` counts may differ.
+    /// Whether osdpl could not read a fact. If so, releases that are included in `same` may differ, too.
     #[serde(skip)]
     pub uncertain: bool,
     /// Notes for the user, for example about an older resource that takes precedence.

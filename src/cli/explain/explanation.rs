@@ -21,7 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The input of an explanation: a path in the values of releases, and the cloud and catalogue that set the value.
+/// The input of an explanation: a path in the values of releases, the cloud, and the catalogue.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -41,7 +41,7 @@ pub(crate) struct Explanation {
     /// How a parent key keeps helm from using the chart's default: the parent is removed, or its value is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
-    /// All layers that set the value, the winning one first.
+    /// All layers that set the value. The first one is the layer whose value takes effect.
     pub layers: Vec<LayerValue>,
     /// The values that `spec.nodes.overrides` sets for some nodes only, in the order of the spec.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +73,7 @@ pub(crate) struct LayerValue {
     /// The catalogue's reason for the value; absent if the catalogue states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The CEL expression of the catalogue that results in the value; absent if the value is no expression.
+    /// The CEL expression in the catalogue that computes the value; absent if the catalogue contains the value itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
     /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.
@@ -147,7 +147,7 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // If the layer sets a parent key to null, it removes the value.
+        // A layer that sets a parent key to null removes the value.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -185,8 +185,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns the Secret keys that an expression can read: each key that the spec references in a feature that the
-    /// expression uses.
+    /// Describes the Secret keys that an expression can read. Features of the spec reference these keys, and the
+    /// expression uses at least one of the features.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();

@@ -26,7 +26,7 @@ pub(crate) struct ValueLocation {
     pub location: String,
     /// The catalogue's reason for the value; `None` if the catalogue states none.
     pub why: Option<String>,
-    /// The CEL expression of the catalogue that results in the value; `None` if the value is no expression.
+    /// The CEL expression in the catalogue that computes the value; `None` if the catalogue contains the value itself.
     pub expression: Option<String>,
 }
 
@@ -60,8 +60,8 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // The values are at one of three places: in the fragment itself, if it belongs to one release; below `releases`
-        // and the name of the release; below `every`, for all releases.
+        // The fragment contains the values at one of three places: at its top level, if it belongs to one release;
+        // below `releases` and the name of the release; or below `every`, if it sets values for all releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
@@ -86,8 +86,8 @@ fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Returns the keys of the value at `path` below the result of [`parent_field`]. If the layer removes the value,
-/// `unset` is the index of the path in the layer's list `unset`, and the keys lead there.
+/// Returns the keys that lead from the result of [`parent_field`] to the value at `path`. If the layer removes the
+/// value, `unset` is the index of the path in the layer's list `unset`, and the keys lead to this entry of the list.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],

@@ -34,7 +34,8 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Starts to serve the webhook until `stop`. If the webhook is disabled, the returned task ends at once.
+    /// Starts a task that serves the webhook until `stop` is cancelled, and returns the task. If the webhook is
+    /// disabled, the task ends at once.
     pub(crate) async fn serve(
         &self,
         context: &Arc<Context>,
@@ -46,7 +47,7 @@ impl Webhook {
             return Ok(tokio::spawn(async { Ok(()) }));
         };
         let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
+            format!("the webhook can't listen on {address}; name another address with --webhook-listen")
         })?;
         let shared = Arc::clone(context);
         let catalog_of: CatalogOf = Arc::new(move |namespace, spec| {

@@ -51,9 +51,8 @@ pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     others.map(output).collect()
 }
 
-/// Returns the nodes whose labels would change, now or after approval.
-///
-/// The part of a change that needs no approval is a change of its own.
+/// Returns the nodes whose labels would change, now or after approval. If only a part of a node's change needs
+/// approval, the node has two entries.
 pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
     let labels = |awaits_approval: bool| {
         move |(name, change): (&String, &LabelChange)| {

@@ -13,7 +13,7 @@ use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The note if the spec has the deletion policy Detach.
+/// The note of a plan whose spec has the deletion policy Detach.
 const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
 /// The plan of a cloud in the form that `osdpl plan` prints, as text or JSON.
@@ -91,7 +91,8 @@ pub(crate) enum Kind {
 #[derive(Serialize)]
 pub(crate) struct Approval {
     pub releases: Vec<String>,
-    /// The target hash to pass to `osdpl approve`; absent if neither this plan nor the operator's status has it.
+    /// The target hash to pass to `osdpl approve`; absent if osdpl can't compute the hash and the status does not
+    /// contain it either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -108,7 +109,7 @@ impl PlanReport {
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
             let observed = preview.observed.releases.get(&decision.key);
             let (kind, action, message) = describe_step(&decision.step);
-            // A refused spec changes no values.
+            // Leave out the changed values if the spec is refused, because the operator then changes no release.
             let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
             ReleasePlan {
                 name: name.clone(),
@@ -143,7 +144,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval, and a note if the operator's status reports other changes.
+    /// Adds the changes that wait for approval. Adds a note if the status, which the operator wrote, reports other
+    /// changes.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,

@@ -11,8 +11,8 @@ use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
 use osdpl_operator::controller::Preview;
 
-/// What nodes with the same change of labels have in common: whether the change waits for approval, and the labels that
-/// they gain and lose.
+/// A change of labels that several nodes share: whether the change waits for approval, the labels that the nodes gain,
+/// and the labels that they lose.
 type LabelGroup<'a> = (bool, &'a [String], &'a [String]);
 
 impl PlanReport {

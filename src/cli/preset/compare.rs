@@ -50,9 +50,9 @@ pub(crate) struct Services {
 }
 
 impl Comparison {
-    /// Compares two clouds. `document` contains the spec that both share, if it was read from a file.
+    /// Compares two clouds. `document` contains the spec that both clouds share, if osdpl read this spec from a file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A service that installs no release with the cloud's features counts as absent, for example ovn if the network
+        // Leave out the services that install no release with the cloud's features, for example ovn if the network
         // uses ovs.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);

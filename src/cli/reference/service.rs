@@ -160,8 +160,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// Returns the instructions for the rotation of a credential. If the catalogue has no note, the next upgrade sets the
-/// new credential.
+/// Returns the instructions for the rotation of a credential. If the catalogue has no note about the rotation, the text
+/// says that the next upgrade sets the new credential.
 fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }

@@ -18,7 +18,7 @@ use osdpl_operator::helm::pull::reference;
 /// The folder for the copied charts, below the output folder.
 const FOLDER: &str = "charts";
 
-/// The charts of a cloud, from which the commands of install.sh install.
+/// The charts that the commands of install.sh install.
 pub(crate) struct Charts<'a> {
     store: Store,
     /// Whether the user gave charts, so that osdpl copies the archives.

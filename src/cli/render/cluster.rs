@@ -48,7 +48,8 @@ impl Arguments {
     }
 }
 
-/// Returns the namespace and its UID. install.sh compares the UID, so that it does not run in another cluster.
+/// Returns the namespace and its UID. Before install.sh does anything, it compares this UID with the UID of the
+/// namespace in the selected cluster. So it does not run in another cluster.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
@@ -67,8 +68,9 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Checks that the operator has stored every credential. For a missing credential, osdpl has just generated a random
-/// password. It must not write this password, because the operator will generate another one.
+/// Checks that the operator has stored every credential. For a missing credential, the values contain a random password
+/// that this command has generated. The command must not write this password, because the operator will generate
+/// another one.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

@@ -27,21 +27,21 @@ names=" $* "
 wanted() { case "$names" in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac }
 complete() {
   if grep -q '<redacted>' "$1"; then
-    echo "$1 has no credentials (osdpl render --credentials writes them); nothing was done with it" >&2
+    echo "$1 has no credentials (osdpl render --credentials writes them); it was not installed" >&2
     exit 1
   fi
 }
 namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1"; }
 "#;
 
-/// The first lines of each script, by which osdpl recognizes the scripts that it wrote.
+/// The beginning of each script, by which osdpl recognizes the scripts that it wrote.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// A line of each install.sh whose folder also contains manifests. Do not change the line, because later runs look for
-/// it.
+/// A line of each install.sh whose folder also contains manifests. Do not change this line: a newer osdpl searches for
+/// the line in scripts of older versions.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
-/// Unsets variables that would make helm use another cluster than kubectl.
+/// A shell command that unsets the variables with which helm would use another cluster than kubectl.
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
@@ -55,8 +55,8 @@ pub(crate) struct ClusterIdentity {
 }
 
 impl ClusterIdentity {
-    /// Returns shell commands that stop install.sh if kubectl selects another cluster: install.sh would install the
-    /// credentials and delete Jobs there.
+    /// Returns shell commands that end install.sh if kubectl selects another cluster. Otherwise install.sh would
+    /// install the credentials and delete Jobs in that cluster.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
@@ -73,11 +73,11 @@ impl ClusterIdentity {
 /// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials. Returns
 /// the removed releases.
 ///
-/// Then it writes a temporary install.sh that installs nothing. If this run fails, the next run finds this script and
-/// knows which files this run wrote.
+/// Then it writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
+/// next run reads this list, and so finds the files that this run wrote.
 ///
 /// # Errors
-/// If the run would overwrite a file that osdpl has not written; nothing is removed then.
+/// If the run would overwrite a file that osdpl has not written. In this case, it removes no file.
 pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
@@ -164,7 +164,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // The command gets its chart from `chart.reference`, so it needs no path here.
+        // The path of the chart is empty, because `manual_arguments` below uses `chart.reference` instead.
         let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -177,9 +177,10 @@ impl<'a> Script<'a> {
         let Cloud { namespace, name, helm, cluster, .. } = self.cloud;
         let (major, resource) = (helm.major, comment(&format!("{namespace}/{name}")));
         let mut text = format!("{BEGIN}{resource}: the commands of osdpl for helm {major}, in dependency order.\n");
-        text.push_str("# All releases: ./install.sh; some: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
-        text.push_str("# Labels are omitted: they mark revisions of the operator. helm does not wait for pods: before the next depth\n");
-        text.push_str("# check that its dependencies are available. CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
+        text.push_str("# Install all releases: ./install.sh. Install some: ./install.sh keystone glance. If the operator runs, pause these releases first (`paused: true`).\n");
+        text.push_str("# The commands set no labels of osdpl, because these labels mark revisions of the operator. helm does not wait for pods:\n");
+        text.push_str("# before you install the releases of the next depth, check that the releases on which they depend are available.\n");
+        text.push_str("# Install the CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
         text.push_str(if self.with_manifests { MANIFESTS } else { "" });
         match self.secrets {
             Secrets::Real => text.push_str("# The values in this folder contain REAL credentials.\n"),

@@ -11,8 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first, so that it has written
-    /// no secret if the preparation fails.
+    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first. If this preparation
+    /// fails, it has written no secret yet.
     pub(super) async fn write(
         &self,
         folder: &Folder,
@@ -52,7 +52,8 @@ impl Arguments {
     }
 }
 
-/// Returns the rendered manifest of a release in helm's order; Secrets are shown with their keys only.
+/// Returns the rendered manifest of a release, with the objects in helm's order. Of Secrets, the manifest contains only
+/// the keys, not the values.
 pub(super) async fn manifest(
     renderer: &Renderer,
     cloud: &Cloud,

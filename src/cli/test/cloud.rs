@@ -69,7 +69,7 @@ impl Cloud {
         let input =
             ReviewInput { catalog, schemas, manifests: others, cluster_info: &ClusterInfo::default(), now: None };
         let (findings, evaluation) = input.review(Kind::OpenStackDeployment, object);
-        // Do not evaluate a resource that can't be parsed: osdpl refuses it because of its findings.
+        // Do not evaluate a resource that can't be parsed. Its findings contain errors, so osdpl refuses the resource.
         let spec = read_spec(object).ok();
         let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
             Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
@@ -79,7 +79,8 @@ impl Cloud {
         Self { loaded, resource, spec, desired, findings, scope }
     }
 
-    /// Returns the errors of the resource. If the case does not change the resource, each error has its line.
+    /// Returns the errors of the resource. If the case does not change the resource, each error contains the file and
+    /// line of the field.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);

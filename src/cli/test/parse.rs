@@ -54,8 +54,9 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// First it parses these lines alone as a [`Case`], so that `y` in a field for strings is a string. If the lines alone
-/// can't be parsed, it uses `parsed`, the value that a YAML parser found for the case. There, `y` is a boolean.
+/// First it parses these lines alone as a [`Case`], so that the word `y` in a field for strings is a string. If the
+/// lines alone can't be parsed, it uses `parsed`: the value of the case after the whole file was parsed without a type.
+/// In this value, `y` is a boolean.
 ///
 /// # Errors
 /// If the case is invalid. The error describes the first problem.
@@ -69,7 +70,7 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
         return Err(CaseProblem { keys, problem });
     }
     // The case can't be parsed from its lines alone, because it uses YAML anchors of other cases, or shares a line with
-    // another case. So convert the value that the parser of the whole file found.
+    // another case. So convert the value that results from parsing the whole file.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),

@@ -21,7 +21,7 @@ pub(crate) struct CheckedValue<'a> {
 
 /// The result of the search for a value at a path.
 enum Found {
-    /// A layer sets this value. If the value is null, it removes the chart's default.
+    /// A layer sets this value. A null value removes the chart's default.
     Given(Value),
     /// No layer sets a value, so the chart's default applies.
     Default(Value),

@@ -21,7 +21,7 @@ pub(crate) struct Explanation {
 }
 
 impl Default for Explanation {
-    /// Returns an empty explanation. It means that everything that the user asked about is ready.
+    /// Returns an empty explanation, which means that every object that the user asked about is ready.
     fn default() -> Self {
         Self { lines: Vec::new(), chains: Vec::new(), inspect: Vec::new(), is_ready: true }
     }
@@ -226,8 +226,8 @@ fn is_cron(affected: &AffectedObject) -> bool {
     affected.chain.links[0].object.kind == cron::KIND
 }
 
-/// Returns a line about an object that waits for the root cause, such as
-/// `nova/compute waits for it, through neutron/ovs-agent`. The line before these lines names the root cause.
+/// Returns a line about an object that waits for the root cause, such as `nova/compute waits for it, through
+/// neutron/ovs-agent`. In the output, a line with the root cause precedes this line.
 fn describe_wait(chain: &Chain) -> Option<String> {
     let [affected, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();

@@ -71,7 +71,8 @@ impl World {
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/osdpl");
         world
             .helm(
-                // The benchmarks create clouds in several namespaces.
+                // Grant the operator rights in all namespaces, because the benchmarks create clouds in several
+                // namespaces.
                 [
                     "upgrade",
                     "--install",

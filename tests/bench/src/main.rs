@@ -5,8 +5,8 @@
 //! a new namespace. The methods take turns, so that a change in the machine's speed affects all of them.
 //!
 //! An installation ends when everything is up: each helm process has exited, each workload is available, and each Job
-//! is complete. With the operator, the resource is Ready as well. The simulated pods wait for each other like
-//! upstream's pods; otherwise the order of the releases would make no difference.
+//! is complete. If the operator installs the cloud, the resource must also be Ready. The simulated pods wait for each
+//! other like upstream's pods; otherwise the order of the releases would make no difference.
 
 mod cloud;
 mod cpu;

@@ -94,8 +94,8 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, because the first run loads
-/// some data.
+/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, because the first run also
+/// initializes data that later runs reuse.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;

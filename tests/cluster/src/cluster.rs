@@ -46,7 +46,7 @@ impl Cluster {
     /// folder, returns this control plane. The options must set [`Options::folder`].
     ///
     /// # Errors
-    /// If the options have no folder, a program is missing and cannot be built, or a component does not start.
+    /// If the options have no folder, if a program is missing and cannot be built, or if a component does not start.
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
@@ -199,7 +199,7 @@ impl Cluster {
     /// Returns the path of kubectl, which every cluster has.
     ///
     /// # Errors
-    /// If the folder was written without kubectl.
+    /// If the list of programs in the cluster's folder does not contain kubectl.
     pub fn kubectl(&self) -> Result<&Path, Error> {
         self.program(Program::Kubectl)
     }
@@ -256,8 +256,8 @@ impl Cluster {
         self.send(Request::Thaw(component)).await
     }
 
-    /// Starts a killed component again with the same command line. Waits until the API server is ready, if that is the
-    /// component.
+    /// Starts a killed component again with the same command line. If the component is the API server, waits until it
+    /// is ready.
     ///
     /// # Errors
     /// If the supervisor does not respond, or the component does not start.

@@ -1,4 +1,5 @@
-//! The HTTPS endpoint of kubelets from which the API server reads the logs of pods. One endpoint serves all nodes.
+//! The HTTPS endpoint of the simulated kubelets, from which the API server reads the logs of pods. One endpoint serves
+//! the logs of the pods on all nodes.
 //!
 //! The log of a container is the value of the pod's annotation `kwok.osdpl.dev/log`, or a default line if the pod has
 //! no such annotation. The log of the container `init` of a waiting pod lists the pod's pending dependencies, as
@@ -126,8 +127,8 @@ fn text(pod: &Pod, container: &str) -> String {
     }
 }
 
-/// Returns the first `limit_bytes` bytes of the last `tail_lines` lines of a log. A kubelet applies the two limits in
-/// the same order.
+/// Returns the first `limit_bytes` bytes of the last `tail_lines` lines of a log. Like a kubelet, applies `tail_lines`
+/// before `limit_bytes`.
 fn cut(text: &str, options: &LogOptions) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let kept = lines.len().min(options.tail_lines.unwrap_or(usize::MAX));

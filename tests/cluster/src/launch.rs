@@ -40,7 +40,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(|error| failed(error.to_string()))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        // An error is ignored: `line` is then not valid JSON, and the match below treats this as a failure.
+        // Ignore an error: `line` is then not valid JSON, and the match below returns an error for invalid JSON.
         let _ = BufReader::new(output).read_line(&mut line);
     }
     match serde_json::from_str(&line) {
@@ -83,9 +83,9 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
 /// Returns the path of the program `cluster`. If this process does not run `cluster` itself, for example in a test,
 /// builds the program into cargo's target folder first.
 ///
-/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process, which also
-/// makes sure that the supervisor is not older than this library. If the program is up to date, `cargo build` takes a
-/// fraction of a second.
+/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. The build
+/// also ensures that the supervisor has the same version as this library. If the program is up to date, `cargo build`
+/// takes a fraction of a second.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {
@@ -99,9 +99,9 @@ fn program() -> Result<PathBuf, Error> {
     })
 }
 
-/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The command also names the
-/// operator's package, so that dependencies have the same features as in `make test` and cargo does not build them
-/// again.
+/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The command of cargo also
+/// names the operator's package. So the dependencies get the same features as in `make test`, and cargo need not build
+/// the dependencies again.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let profile = me
         .ancestors()

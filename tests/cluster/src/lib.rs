@@ -18,19 +18,20 @@
 //! # }
 //! ```
 //!
-//! One supervisor process owns all programs of a cluster. It has a pipe from its caller and stops all programs when the
-//! pipe is closed; the kernel closes the pipe even if the caller is killed. If the supervisor is killed, the kernel
-//! kills the programs. The supervisor of [`Cluster::up`] (`cluster up`) has no such pipe, so the cluster keeps running.
+//! One supervisor process starts and stops all programs of a cluster. It has a pipe from its caller, and stops all
+//! programs when the pipe is closed. The kernel closes the pipe even if the caller is killed. If the supervisor is
+//! killed, the kernel kills the programs. The supervisor of [`Cluster::up`] (`cluster up`) has no such pipe, so its
+//! cluster keeps running when the caller exits.
 //!
 //! # Waits
 //!
 //! The supervisor blocks a scheduled pod until the objects are available for which a real kubelet and OpenStack-Helm's
-//! `kubernetes-entrypoint` wait. These are, in this order: the Secrets and ConfigMaps of its volumes, every
-//! `DEPENDENCY_*` entry of its init containers, and the Secrets and ConfigMaps of its environment.
+//! `kubernetes-entrypoint` wait. These objects are, in this order: the Secrets and ConfigMaps of the pod's volumes,
+//! every `DEPENDENCY_*` entry of its init containers, and the Secrets and ConfigMaps of its environment variables.
 //!
-//! A blocked pod has the status of a real one, and two annotations: `kwok.osdpl.dev/waits-in` (`volumes`, `init` or
-//! `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job openstack/keystone-db-sync`). A
-//! released pod has the annotation `kwok.osdpl.dev/released=true`.
+//! A blocked pod has the same status as a real waiting pod, and two annotations: `kwok.osdpl.dev/waits-in` (`volumes`,
+//! `init` or `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job
+//! openstack/keystone-db-sync`). A released pod has the annotation `kwok.osdpl.dev/released=true`.
 //!
 //! # Controlling pods
 //!
@@ -40,14 +41,14 @@
 //!
 //! | setting | value | effect |
 //! |---|---|---|
-//! | `behaviour` | not set | works: after 0.2 s it is Ready or, with a restart policy other than Always, completed |
-//! | | `hang` | runs, but never becomes Ready and never completes |
-//! | | `creating` | stays in `ContainerCreating` |
-//! | | `image-pull-error` | stays in `ImagePullBackOff` |
-//! | | `crash-loop`, `fail` | fails: with restart policy Never the pod is `Failed`, else it restarts in `CrashLoopBackOff` with an increasing count |
-//! | | `fail-once` | fails once, then works; by restart in place or, with restart policy Never, in the Job's next pod |
-//! | `delay` | duration | runs this long before it is Ready or completes |
-//! | `ready` | `false` | runs but is not Ready; without the setting it is Ready again |
+//! | `behaviour` | not set | the pod works: it is Ready after 0.2 s, or completed if the restart policy is not Always |
+//! | | `hang` | the pod runs, but never becomes Ready and never completes |
+//! | | `creating` | the pod stays in `ContainerCreating` |
+//! | | `image-pull-error` | the pod stays in `ImagePullBackOff` |
+//! | | `crash-loop`, `fail` | a container fails: with restart policy Never the pod is `Failed`, otherwise it restarts in `CrashLoopBackOff` with an increasing count |
+//! | | `fail-once` | a container fails once and works after its restart; with restart policy Never, the Job's next pod works |
+//! | `delay` | duration | the pod runs this long before it is Ready or completes |
+//! | `ready` | `false` | the pod runs, but is not Ready. When the setting is removed, the pod is Ready again |
 //! | `restart-delay` | duration | time between restarts; the default is 2 s |
 //! | `termination-delay` | duration | time between deletion and end; the default is none |
 //! | `exit-code` | number | exit code of a failing container; the default is 1 |
@@ -56,10 +57,10 @@
 //!
 //! The label `kwok.osdpl.dev/ready=false` on a node makes the node and its pods `NotReady`.
 //!
-//! Fault rules ([`Rule`], [`Cluster::behaviour`]) control pods that a test can't label in advance, such as those of a
-//! chart's hook Jobs. They are stored in the ConfigMap `kwok-faults` in `kube-system`. Each key is a rule in YAML with
-//! `namespace`, `name` (a prefix), `labels`, and the settings above in camel case. The supervisor applies the rules to
-//! a pod before it releases the pod.
+//! Fault rules ([`Rule`], [`Cluster::behaviour`]) control pods that a test can't label in advance, such as the pods of
+//! a chart's hook Jobs. The ConfigMap `kwok-faults` in `kube-system` contains the rules. The value of each key is a
+//! rule in YAML with `namespace`, `name` (a prefix), `labels`, and the settings of the table in camel case. The
+//! supervisor applies the rules to a pod before it releases the pod.
 //!
 //! Tests can also kill, freeze and restart the programs of the control plane: see [`Cluster::kill`],
 //! [`Cluster::freeze`], [`Cluster::thaw`] and [`Cluster::restart`].

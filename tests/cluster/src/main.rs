@@ -25,7 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a cluster in a folder. The cluster runs until `cluster down`. Does nothing if it is already running.
+    /// Start a cluster in a folder. The cluster runs until `cluster down`. Does nothing if a cluster is already running
+    /// in the folder.
     Up(Up),
     /// Stop the cluster of a folder and remove its files.
     Down {
@@ -43,11 +44,11 @@ enum Command {
         folder: PathBuf,
         /// `NAMESPACE/NAME` of the service account.
         account: String,
-        /// Print a token of the service account instead of writing a kubeconfig.
+        /// Print only a token of the service account, and write no kubeconfig.
         #[arg(long)]
         bare: bool,
     },
-    /// Find or build programs, and print the path of each.
+    /// Find or build programs, and print the path of each program.
     Programs {
         /// The programs to find or build; by default the programs of the control plane and kubectl.
         names: Vec<Program>,
@@ -55,7 +56,7 @@ enum Command {
     /// Find or create the Python environment in which tests run the catalogue's programs, and print the path of its
     /// interpreter.
     Python,
-    /// Kill, freeze, continue or restart a program of the cluster.
+    /// Kill, freeze, continue or restart a program of the control plane.
     Fault {
         /// The cluster's folder.
         folder: PathBuf,

@@ -1,4 +1,5 @@
-//! Creates the keys and certificates of a cluster. Each start of a cluster creates new ones, in the cluster's folder.
+//! Creates the keys and certificates of a cluster in the cluster's folder. Each start of a cluster creates new keys and
+//! certificates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,

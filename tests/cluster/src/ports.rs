@@ -57,8 +57,8 @@ fn is_free(port: u16) -> bool {
 }
 
 /// Locks the block that begins with this port. Returns an error if another cluster has locked the block. Returns `None`
-/// if the lock file cannot be created, because its folder belongs to another user: then the caller checks only whether
-/// the ports are free.
+/// if it cannot create the lock file, because the folder of the lock files belongs to another user. Then the caller
+/// only checks whether the ports are free.
 fn lock(first: u16) -> Result<Option<File>, std::fs::TryLockError> {
     let folder = std::env::temp_dir().join("local-control-plane-ports");
     if std::fs::create_dir_all(&folder).is_err() {

@@ -25,7 +25,7 @@ impl Process {
         Some(Self { pid, started: started(pid)? })
     }
 
-    /// Whether this process is still running. A zombie counts as exited.
+    /// Whether this process is still running. The result for a zombie is `false`.
     pub fn is_alive(&self) -> bool {
         started(self.pid) == Some(self.started)
     }
@@ -119,7 +119,7 @@ mod tests {
         let other = Process { started: process.started + 1, ..Process::find(std::process::id()).unwrap() };
         assert!(
             other.wait_until_gone(Duration::ZERO),
-            "a process with the same ID and another start time counts as exited"
+            "is_alive must be false if the process with this ID has another start time"
         );
     }
 }

@@ -1,9 +1,10 @@
 //! Provides the programs of a control plane: from the cache, from PATH if the version is suitable, or by building them
 //! from their published Go modules.
 //!
-//! The cache is a folder outside of any clone: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else `~/.cache/osdpl`. It
-//! has one folder per program, whose name contains a digest of `go.mod`, `go.sum`, the build flags and Go's version. A
-//! build gets this name only when it is complete, so that no process uses the result of an interrupted build.
+//! The cache is a folder outside of the repository: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
+//! `~/.cache/osdpl`. It contains one folder for each program. The name of this folder contains a digest of `go.mod`,
+//! `go.sum`, the build flags and Go's version. The folder gets its name only when the build is complete, so that no
+//! process uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -165,7 +166,7 @@ pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<P
     Ok(Programs(found))
 }
 
-/// Prints the progress of a build as one line to standard error. Callers pass this function to [`ensure`].
+/// Prints the progress of a build as one line to standard error. Callers can pass this function to [`ensure`].
 pub fn print_progress(progress: &Progress) {
     eprintln!("{progress}");
 }

@@ -1,8 +1,8 @@
 //! Writes kwok's configuration, which defines how simulated kubelets behave, from the files in `stages/`.
 //!
-//! kwok's configuration is a list of Stages, which cannot share text. So text that several Stages need is in separate
-//! files, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`, such as
-//! `$POD_STATUS`, by the content of these files.
+//! kwok's configuration is a list of Stages. A Stage cannot refer to text of another Stage. So text that several Stages
+//! need is in separate files, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`,
+//! such as `$POD_STATUS`, by the content of these files.
 
 use crate::Error;
 use crate::folder::Folder;

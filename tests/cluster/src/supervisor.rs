@@ -39,9 +39,9 @@ pub(crate) enum Report {
 
 /// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
-    // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. An error is
-    // ignored: it means that this process already leads a process group of its own, and Ctrl-C does not reach this
-    // group either.
+    // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. Ignore an
+    // error: it means that this process already leads its own process group, and Ctrl-C does not reach this group
+    // either.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -75,7 +75,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
 }
 
 fn clean_up(folder: &Folder, spec: &Spec) {
-    // Errors are ignored: usually, they mean that a file does not exist.
+    // Ignore errors: usually, they mean that a file does not exist.
     let _ = std::fs::remove_file(folder.state());
     let _ = std::fs::remove_file(folder.socket());
     if spec.temporary {
@@ -85,11 +85,11 @@ fn clean_up(folder: &Folder, spec: &Spec) {
 }
 
 fn report(report: &Report) {
-    // An error is ignored, because it means that the caller has exited and reads no report.
+    // Ignore an error: it means that the caller has exited and reads no report.
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 
-/// Tells the supervisor when to stop: after a signal, or when the caller has closed the pipe.
+/// Tells the supervisor when to stop: when it receives SIGTERM, SIGINT or SIGHUP, or when its caller closes the pipe.
 pub(crate) struct StopSignal {
     reasons: mpsc::Receiver<()>,
     is_due: bool,

@@ -2,9 +2,9 @@
 //!
 //! A real kubelet does not start a pod whose Secrets or ConfigMaps are missing. In OpenStack-Helm's pods, the init
 //! container `init` runs `kubernetes-entrypoint`, which waits until the pod's dependencies are available. kwok
-//! simulates neither. So this module watches these objects. When all objects for a scheduled pod are available, the
-//! module releases the pod: it sets an annotation, without which kwok's stages do not start the pod. Before the
-//! release, the module applies fault rules to the pod.
+//! simulates neither of these waits. So this module watches the Secrets, ConfigMaps and dependencies. When all objects
+//! for which a scheduled pod waits are available, the module releases the pod: it sets an annotation, without which
+//! kwok's stages do not start the pod. Before the release, the module applies fault rules to the pod.
 //!
 //! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions. Only this file, `watch` and
 //! `events` send requests to the API server.
@@ -80,12 +80,12 @@ struct ResultWriter {
     sent: HashMap<String, SentPatch>,
 }
 
-/// A patch that was sent. Until the watch reports the patched object, evaluations return the same patch again, and it
-/// need not be sent twice.
+/// A patch that the supervisor has sent. Until the watch reports the patched object, evaluations return the same patch
+/// again. The supervisor compares them with this patch, so that it does not send the patch twice.
 struct SentPatch {
     patch: Value,
-    /// Whether the API server has not responded yet. Then no other patch of the object is sent, because the API server
-    /// could execute the later one first.
+    /// Whether the API server has not responded yet. Until it responds, the supervisor sends no other patch of the
+    /// object, because the API server could execute the later patch first.
     is_pending: bool,
     /// Whether an evaluation has returned another patch in the meantime.
     is_outdated: bool,
@@ -130,8 +130,8 @@ impl ResultWriter {
         }
     }
 
-    /// Notes that the API server has responded to a patch. Returns whether another evaluation is necessary: the patch
-    /// failed, or evaluations have returned another one.
+    /// Records that the API server has responded to a patch. Returns whether another evaluation of the object is
+    /// necessary, because the patch failed or an evaluation has returned another patch in the meantime.
     fn finish(&mut self, uid: &str, succeeded: bool) -> bool {
         let Some(sent) = self.sent.get_mut(uid) else { return true };
         sent.is_pending = false;

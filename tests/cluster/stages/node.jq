@@ -1,4 +1,5 @@
-# Decides which condition Ready a simulated kubelet writes for its node. Replaces $NODE_ACTION in node.yaml.
+# Decides which status of the condition Ready a simulated kubelet writes for its node. This program replaces
+# $NODE_ACTION in node.yaml.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 def observed: [.status.conditions[]? | select(.type == "Ready") | .status][0] // "";

@@ -1,7 +1,8 @@
 # Decides what a simulated kubelet does next with a pod, and after which delay. This program, joined to one line,
 # replaces $POD_ACTION (which calls `action`) and $POD_DELAY (which calls `delay`) in pod.yaml.
 
-# Returns a setting of the pod, such as `behaviour`: from an annotation, else from a label.
+# Returns a setting of the pod, such as `behaviour`, from the annotation. If the pod has no such annotation, returns it
+# from the label.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 
@@ -17,10 +18,10 @@ def observed:
     elif $state.waiting then $state.waiting.reason
     else "new" end;
 
-# Whether the pod ends by itself, like those of Jobs. Pods with the restart policy Always keep running.
+# Whether the pod ends by itself, like the pods of Jobs. Pods with the restart policy Always keep running.
 def ends: (.spec.restartPolicy // "Always") != "Always";
 
-# Returns the next action for a pod that works. With the setting `delay`, it first runs for this time without being
+# Returns the next action for a pod that works. With the setting `delay`, the pod first runs for this time without being
 # Ready.
 def works:
   observed as $at

@@ -14,7 +14,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::operator::Setup;
 use crate::world::{World, run_test};
 
-/// A chart repository: a folder that is served by HTTP on the loopback interface.
+/// A chart repository: a folder, and an HTTP server on the loopback interface that serves the folder.
 struct Repository {
     folder: PathBuf,
     url: String,
@@ -30,7 +30,7 @@ impl Repository {
         Self { folder, url }
     }
 
-    /// Publishes the chart `memcached` of the folder `charts`, and replaces the archive of the same version.
+    /// Publishes the chart `memcached` of the folder `charts`. Replaces an archive that has the same version.
     fn publish(&self, world: &World, charts: &Path) {
         let (charts, to) = (charts.to_str().unwrap(), self.folder.to_str().unwrap());
         let cache = world.folder.path().join("publisher");
@@ -80,7 +80,7 @@ fn operator_with_an_empty_cache_refuses_a_republished_chart() {
         assert!(digest != first && message.contains(&format!("has digest {digest}, ")), "{message}");
         assert_eq!(world.helm_runs().len(), 1);
 
-        // The message names the way out: the spec accepts the new content.
+        // Accept the new content: set its digest in the spec, as the message proposes.
         spec["services"]["memcached"]["releases"]["memcached"]["digest"] = json!(digest);
         world.apply(&spec).await;
         let cloud = world.until_ready().await;

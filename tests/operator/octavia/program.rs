@@ -144,8 +144,8 @@ impl<'a> Fixture<'a> {
         self.run_pod(&job["spec"]["template"], NAME).await
     }
 
-    /// Runs the program with the command and environment of the release's CronJob, which runs hourly to handle new
-    /// nodes.
+    /// Runs the program with the command and environment of the release's CronJob, which runs hourly because new
+    /// nodes may have joined the cluster.
     pub async fn run_cron_job(&self) -> RunResult {
         let name = format!("{NAME}-later");
         let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();

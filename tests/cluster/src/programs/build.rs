@@ -10,8 +10,9 @@ use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
 
-/// The flags of every `go build`. Programs contain no absolute paths. The compiler writes no debug information: this
-/// saves a tenth of its time, and the linker would remove the information anyway.
+/// The flags of every `go build`. With `-trimpath`, programs contain no absolute paths. With `-dwarf=false`, the
+/// compiler writes no debug information. This saves a tenth of the compiler's time, and the linker would remove the
+/// information anyway.
 const FLAGS: [&str; 2] = ["-trimpath", "-gcflags=all=-dwarf=false"];
 /// The environment of every `go` command. With it, Go does not download another version of itself, uses no C compiler
 /// and does not change `go.mod`.
@@ -232,7 +233,7 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // An error is ignored: a folder that cannot be removed does no harm except for the disk space.
+        // Ignore an error: a folder that remains only uses disk space.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

@@ -4,8 +4,8 @@
 
 use super::Program;
 
-/// A Go module in `programs/`. It has no code; it only lists the modules of programs and their versions. helm 3 and
-/// helm 4 have separate modules, because in a common module helm's requirements would upgrade the API server's
+/// A Go module in `programs/`. It has no code. Its `go.mod` only lists the modules of the programs, and their versions.
+/// helm 3 and helm 4 have separate modules: in a common module, helm's requirements would upgrade the API server's
 /// dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
@@ -32,8 +32,8 @@ pub(crate) struct Recipe {
     pub package: &'static str,
     /// The program's version, without the leading `v`.
     pub version: &'static str,
-    /// The value of `-ldflags`, which stamps versions into the program. Without a stamped Kubernetes version, charts
-    /// with a `kubeVersion` cannot be installed.
+    /// The value of `-ldflags`, with which the linker sets version strings in the program. Without a Kubernetes
+    /// version, helm could not install charts that declare a `kubeVersion`.
     pub linker_flags: String,
     /// The arguments that make the program print its version.
     pub version_arguments: &'static [&'static str],

@@ -71,8 +71,8 @@ async fn wait_for_etcd(children: &mut Children) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether etcd reports that it is healthy. Uses a plain socket, because this single request does not justify
-/// an HTTP client.
+/// Returns whether etcd reports that it is healthy. The function writes the HTTP request to a socket, so that this
+/// crate does not need an HTTP client for a single request.
 async fn is_healthy(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

@@ -49,8 +49,8 @@ impl Children {
         // Do not pass on the caller's environment, because variables for proxies, kubeconfigs and feature gates would
         // change how the programs behave.
         command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
-        // The programs spend most of their CPU time on garbage collection. With this setting, Go collects garbage half
-        // as often and needs some hundred megabytes more memory.
+        // The programs spend most of their CPU time on garbage collection. With GOGC=200, Go collects garbage half as
+        // often. In return, the programs need some hundred megabytes more memory.
         command.env("GOGC", "200");
         command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;
@@ -79,7 +79,7 @@ impl Children {
         process.signal_group(Signal::STOP);
         let Some(pid) = Pid::from_raw(process.pid) else { return };
         let stands = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        // An error is ignored: it means that the component has already exited.
+        // Ignore an error: it means that the component has already exited.
         let _ = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(pid), stands)).await;
     }
 
@@ -87,7 +87,7 @@ impl Children {
     pub async fn kill(&mut self, component: Component) {
         if let Some((mut child, process)) = self.running.remove(&component) {
             process.signal_group(Signal::KILL);
-            // An error is ignored: it means that the component has already exited.
+            // Ignore an error: it means that the component has already exited.
             let _ = child.wait().await;
         }
     }

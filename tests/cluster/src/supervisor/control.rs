@@ -24,8 +24,8 @@ pub(crate) enum Request {
     Freeze(Component),
     /// Continue a frozen component with SIGCONT.
     Thaw(Component),
-    /// Start a killed component again with the same command line. Wait until the API server is ready, if that is the
-    /// component.
+    /// Start a killed component again with the same command line. If the component is the API server, wait until it is
+    /// ready.
     Start(Component),
 }
 
@@ -61,7 +61,7 @@ async fn respond(stream: UnixStream, children: &mut Children) {
         Ok(request) => handle(request, children).await.map_err(|error| error.to_string()),
         Err(error) => Err(format!("the supervisor does not understand the request: {error}")),
     };
-    // An error is ignored: it means that the client has disconnected.
+    // Ignore an error: it means that the client has disconnected.
     let _ = stream.write_all(format!("{}\n", serde_json::json!(answer)).as_bytes()).await;
 }
 
@@ -76,7 +76,7 @@ async fn handle(request: Request, children: &mut Children) -> Result<(), Error> 
     state(children, true)?.write(&children.folder)
 }
 
-/// Sends a request to the supervisor of the folder's cluster, and waits until the supervisor has handled the request.
+/// Sends a request to the supervisor of the folder's cluster, and waits for the supervisor's response.
 pub(crate) async fn send(folder: &Folder, request: Request) -> Result<(), Error> {
     let failed = |reason: String| Error::Supervisor { reason };
     let state = State::of_running(folder)?;

@@ -17,7 +17,8 @@ const HOST_PATH: &str = "/tmp/hostpath_pv";
 /// cluster stops.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Removes the empty folders of all volumes that the API server lists. Simulated pods write no data, so all are empty.
+/// Removes the folders of all volumes that the API server lists. The folders are empty, because simulated pods write no
+/// data.
 pub(super) async fn remove(folder: &Folder) {
     let Ok(client) = client::for_kubeconfig(&folder.kubeconfig_of("seed")).await else { return };
     let api: Api<PersistentVolume> = Api::all(client);
@@ -25,8 +26,8 @@ pub(super) async fn remove(folder: &Folder) {
     for volume in listed.into_iter().flatten().flatten() {
         let path = volume.spec.and_then(|spec| spec.host_path).map(|source| source.path).unwrap_or_default();
         if Path::new(&path).starts_with(HOST_PATH) {
-            // An error is ignored: it means that the folder does not exist, or that it contains files, so that it does
-            // not belong to this cluster.
+            // Ignore an error: the folder does not exist, or contains files. A folder with files does not belong to
+            // this cluster.
             let _ = std::fs::remove_dir(&path);
         }
     }

@@ -106,8 +106,9 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But maybe the controller
-            // has not created the DaemonSet's pods yet, so this function waits until a pod on another node is ready.
+            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But maybe the DaemonSet's
+            // controller has not created any pods yet. So report the dependency as available only if a pod on another
+            // node is ready.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
@@ -139,8 +140,9 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
 
 /// Returns whether a pod with the behaviour `fail-once` must work, because an earlier pod of the same owner has failed.
 ///
-/// The owner is, for example, a Job. This applies only with restart policy Never. With another restart policy, a pod
-/// itself fails once and restarts, and kwok's stages use the restart count of the pod.
+/// The owner is, for example, a Job. The result is `true` only for pods with the restart policy Never. With another
+/// restart policy, the containers of the pod fail once and restart. For this case, kwok's stages use the restart count
+/// of the pod.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

@@ -11,8 +11,8 @@ use super::PREFIX;
 use super::facts::PodFacts;
 use super::world::Key;
 
-/// Writes the event `FailedMount` if `patch` sets the annotation that the pod waits for Secrets or ConfigMaps of its
-/// volumes.
+/// Writes the event `FailedMount` if `patch` sets the annotation which says that the pod waits for Secrets or
+/// ConfigMaps of its volumes.
 pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &Value) {
     let value = |name: &str| patch["metadata"]["annotations"][format!("{PREFIX}{name}")].as_str();
     if value("waits-in") != Some("volumes") {
@@ -21,7 +21,7 @@ pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &
     let api: Api<Event> = Api::namespaced(client.clone(), &key.namespace);
     let event = event(key, pod, value("waits-for").unwrap_or_default());
     tokio::spawn(async move {
-        // An error is ignored, because nothing depends on the event.
+        // Ignore an error, because nothing depends on the event.
         let _ = api.create(&PostParams::default(), &event).await;
     });
 }

@@ -111,14 +111,14 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind and namespace of the custom resource. One watch covers all resources with the same kind and
-    /// namespace.
+    /// Returns the kind and namespace of the custom resource. One watch reports the changes of all resources with this
+    /// kind and namespace.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
 }
 
-/// A kind of custom resource in one namespace. The supervisor has one watch for each such pair.
+/// A kind of custom resource, and a namespace. The supervisor has one watch for each pair of kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CustomKind {
     pub api_version: String,
@@ -217,7 +217,7 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
 }
 
 /// Returns the Jobs that a container waits for, from the values of two environment variables. `list` has the format
-/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, `list` is ignored.
+/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, the function ignores `list`.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

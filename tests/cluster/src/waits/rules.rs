@@ -19,7 +19,7 @@ pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
 /// writes their digest into this annotation.
 pub(crate) const IN_FORCE: &str = "in-force";
 
-/// The settings that a rule may contain. Each has the name of its annotation.
+/// The names of the settings that a rule may contain. The annotation of a setting has the same name, after the prefix.
 pub(super) const RULE_KEYS: [&str; 8] =
     ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 

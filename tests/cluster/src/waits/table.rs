@@ -6,7 +6,8 @@ use std::hash::Hash;
 use kube::runtime::watcher::Event;
 
 /// The objects of one kind. `now` contains the last complete list of objects, with all later changes. While the watch
-/// lists the objects again, `coming` collects them until the new list is complete.
+/// lists all objects again, `coming` contains the objects that the watch has listed so far. When the list is complete,
+/// it replaces `now`.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,

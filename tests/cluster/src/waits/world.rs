@@ -52,7 +52,7 @@ pub(super) enum Change {
 }
 
 /// The pods that the supervisor must evaluate again after some changes. To evaluate a pod means to compute its control
-/// annotations. A pod belongs to this set if at least one field includes it.
+/// annotations. Each field describes a set of pods, and the supervisor evaluates every pod in any of these sets.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
