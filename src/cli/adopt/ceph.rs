@@ -59,7 +59,7 @@ async fn read_state(client: &Client, uses: &CephUses) -> kube::Result<CephState>
     Ok(CephState { configuration, keys, clusters: rook_clusters(client).await })
 }
 
-/// Returns the fsid of each `CephCluster` of Rook. The result is empty if the API server can't list CephClusters, for
+/// Returns the fsid of each `CephCluster` of Rook. The result is empty if the API server can't list `CephClusters`, for
 /// example because Rook is not installed.
 async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster"));
