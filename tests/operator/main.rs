@@ -45,6 +45,7 @@ mod nodes;
 mod nova;
 mod octavia;
 mod operator;
+mod outages;
 mod overrides;
 mod periodic;
 mod policy;

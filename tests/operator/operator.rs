@@ -21,6 +21,7 @@ pub struct Setup<'a> {
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
+    environment: Vec<(&'static str, OsString)>,
     pod: Option<&'a str>,
     kubeconfig: PathBuf,
 }
@@ -37,7 +38,8 @@ impl World {
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
         let kubeconfig = self.plane().operator.clone();
-        Setup { world: self, helm: 4, charts, arguments: Vec::new(), pod: None, kubeconfig }
+        let (arguments, environment) = (Vec::new(), Vec::new());
+        Setup { world: self, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -83,9 +85,22 @@ impl<'a> Setup<'a> {
         self
     }
 
+    /// Sets a variable in the environment of the operator, but not in that of helm.
+    pub fn environment(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
     /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
-        let Setup { world, helm, charts, arguments, pod, kubeconfig } = self;
+        let mut operator = self.spawn();
+        with_timeout("the operator is ready", operator.is_ready()).await;
+        operator
+    }
+
+    /// Starts the operator.
+    pub fn spawn(self) -> Operator {
+        let Setup { world, helm, charts, arguments, environment, pod, kubeconfig } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
         // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
@@ -105,11 +120,9 @@ impl<'a> Setup<'a> {
             command.env("POD_NAME", pod).env("POD_UID", pod);
         }
         // The operator's chart sets this variable.
-        command.env("OSDPL_NAMESPACES", world.permitted());
+        command.env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let mut operator = Operator { child, address };
-        with_timeout("the operator is ready", operator.is_ready()).await;
-        operator
+        Operator { child, address }
     }
 }
 
@@ -121,6 +134,22 @@ impl Operator {
                 panic!("the operator ended with {status}");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Whether the process has exited.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Checks the liveness probe as a kubelet does. Before the operator listens, a kubelet does not count its failures.
+    ///
+    /// # Panics
+    /// If the probe fails, for which a kubelet would restart the operator and so end helm.
+    pub fn check_liveness(&self) {
+        if let Ok(stream) = TcpStream::connect(self.address) {
+            let answer = request(stream, self.address, "/livez");
+            assert!(answer.starts_with("HTTP/1.1 200"), "the liveness probe failed: {answer}");
         }
     }
 
@@ -198,10 +227,17 @@ impl Drop for Operator {
 
 /// Sends a GET request to the operator. Returns the body of the response, or `None` if the status is not 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
+    let answer = request(TcpStream::connect(address).ok()?, address, path);
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+}
+
+/// Sends a GET request over a connection, and returns the response. The response is incomplete if the connection ends
+/// early or the operator sends nothing for ten seconds.
+fn request(mut stream: TcpStream, address: SocketAddr, path: &str) -> String {
+    let mut answer = String::new();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let sent = write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    drop(sent.and_then(|()| stream.read_to_string(&mut answer)));
+    answer
 }
