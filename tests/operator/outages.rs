@@ -4,6 +4,7 @@
 //! helm runs and of writes. [`run_test`](crate::world::run_test) checks that no two helm processes worked on one release
 //! at once, and that no operator panicked or leaked a secret. The long tests run with `make faults`.
 
+mod clock;
 mod compaction;
 mod dns;
 mod libc;
