@@ -4,10 +4,12 @@
 //! helm runs and of writes. [`run_test`](crate::world::run_test) checks that no two helm processes worked on one release
 //! at once, and that no operator panicked or leaked a secret. The long tests run with `make faults`.
 
+mod api_server;
 mod clock;
 mod compaction;
 mod dns;
 mod libc;
+mod network;
 mod storms;
 
 use std::cell::Cell;

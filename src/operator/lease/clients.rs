@@ -1,5 +1,7 @@
 //! Creates the clients of the operator. Only the active operator can write through them.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, Method, Request, Response, header};
 use kube::client::Body;
 use kube::client::retry::RetryPolicy;
@@ -9,9 +11,19 @@ use tower::{BoxError, Service, service_fn};
 
 use super::Leadership;
 
+/// How long a connection may carry no data while a response is awaited. Then it counts as lost, for example because a
+/// firewall drops its packets.
+///
+/// The API server sends a bookmark to each watch once a minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`), so a
+/// watch on an intact connection never reaches this limit.
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
+
 /// The clients of the operator.
 pub struct Clients {
-    /// For reads, and for the Lease.
+    /// For the Lease. It has connections of its own: after a lost connection, the next attempt must not take another
+    /// lost one that other requests have left in the pool.
+    pub lease: Client,
+    /// For reads.
     pub reads: Client,
     /// For writes. It sends them only while this process is the active operator.
     pub writes: Client,
@@ -32,13 +44,14 @@ impl Clients {
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
+        (config.read_timeout, config.reset_reader_on_write) = (Some(READ_TIMEOUT), true);
         let namespace = config.default_namespace.clone();
-        let reads = Client::try_from(config.clone())?;
+        let (lease, reads) = (Client::try_from(config.clone())?, Client::try_from(config.clone())?);
         // The check must come after kube's retries: a retry may follow minutes after the first attempt.
         config.default_retry = false;
         let checked = checked(Client::try_from(config)?, leadership.clone());
         let writes = Client::new(Retry::new(RetryPolicy::server_retry(), checked.clone()), namespace.clone());
-        Ok(Self { reads, writes, evictions: Client::new(checked, namespace) })
+        Ok(Self { lease, reads, writes, evictions: Client::new(checked, namespace) })
     }
 }
 
@@ -64,7 +77,7 @@ fn checked(
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use axum::Router;
     use axum::http::StatusCode;
