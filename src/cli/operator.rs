@@ -104,27 +104,29 @@ impl Arguments {
         let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let clients = self.clients(&leadership, pod.as_deref().unwrap_or(instance.as_str())).await;
-        let Clients { reads: client, writes, evictions } =
+        let Clients { lease, reads: client, writes, evictions } =
             clients.map_err(readable).context("no cluster to connect to")?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
         let store = self.store(source, &catalog, &program)?;
         let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
         let runner = Runner::new(program, config, instance.clone())?;
-        let mut elector =
-            Elector::new(client.clone(), &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
-        elector.read().await.map_err(readable).context("reading the operator's Lease")?;
+        let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
+        let health =
+            Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
+        // Serve the probes before the first request: a kubelet would kill a container that waits for the API server.
+        let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
+        let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
+        let read = async { elector.read().await.map_err(readable) };
+        in_time(pass_timeout, read).await.context("reading the operator's Lease")?;
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let secrets = stored_secrets(&client, &scope).await.context("reading the secrets to scrub")?;
+        let read = async { Ok(stored_secrets(&client, &scope).await?) };
+        let secrets = in_time(pass_timeout, read).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
         let options = self.options((&catalog, instance), &http_config, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
-        let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
-        let health =
-            Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
-        let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
         let charts = ChartSource::new(store, &trigger);
         let checking = tokio::spawn(check_charts(charts.check_trigger()));
         let cluster = Cluster::new(writes.clone()).with_eviction_client(evictions).with_scope(scope.clone());
@@ -271,6 +273,15 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
         () = release.cancelled() => {}
     }
     elector.run(release).await
+}
+
+/// Waits for a request of the start. If the request fails, the operator ends, and a kubelet starts it again.
+///
+/// # Errors
+/// If the request fails, or the API server does not respond within `limit`.
+async fn in_time<T>(limit: Duration, request: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let response = tokio::time::timeout(limit, request).await;
+    response.unwrap_or_else(|_| anyhow::bail!("the API server did not respond within {} s", limit.as_secs()))
 }
 
 /// Waits for the signal to stop while the controller reconciles.

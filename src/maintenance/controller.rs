@@ -18,7 +18,7 @@ mod observe;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::jiff::Timestamp;
@@ -82,7 +82,7 @@ struct Failure {
     /// The text of the error.
     message: String,
     /// When the controller tries the action again, unless a person changes the resource earlier.
-    until: Timestamp,
+    until: Instant,
     /// How often the action has failed in a row.
     count: u32,
     /// The input of the resource when the action failed. If the input has changed since, the controller retries at
@@ -163,7 +163,7 @@ async fn reconcile(
     // before the time `until`.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
-        failure.filter(|failure| failure.input == input_of(maintenance) && failure.until > Timestamp::now())
+        failure.filter(|failure| failure.input == input_of(maintenance) && failure.until > Instant::now())
     {
         return Ok(requeue_at(failure.until));
     }
@@ -203,8 +203,8 @@ async fn reconcile(
     Ok(controller::Action::requeue(MIGRATION_REQUEUE))
 }
 
-fn requeue_at(time: Timestamp) -> controller::Action {
-    controller::Action::requeue(time_until(time).max(Duration::from_millis(50)))
+fn requeue_at(time: Instant) -> controller::Action {
+    controller::Action::requeue(time.saturating_duration_since(Instant::now()).max(Duration::from_millis(50)))
 }
 
 fn time_until(time: Timestamp) -> Duration {
@@ -216,7 +216,7 @@ impl State {
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
-        let until = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
+        let until = Instant::now() + pause;
         self.failure.insert(Failure { message, until, count, input })
     }
 }

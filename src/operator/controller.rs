@@ -42,6 +42,7 @@ pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
 pub use secrets::collect_secrets;
 
+use crate::clock::steady as now;
 use crate::cluster::{Cluster, Error, ObjectWatches};
 use crate::helm::Runner;
 use crate::lease::Leadership;
@@ -277,11 +278,6 @@ fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
         Some(at) => Action::requeue(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(MIN_DELAY)),
         None => Action::await_change(),
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "the one place where a pass reads the clock")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 impl Context {

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod charts;
+mod clock;
 pub mod cluster;
 pub mod controller;
 pub mod helm;

@@ -52,8 +52,12 @@ impl Recorder {
         let Self { program, log } = Self::existing(folder);
         // The script writes each line with a single `printf`, because several helm processes append to the log
         // concurrently.
+        // Each process that changes a release holds a lock of the release from here until its end.
         let script = format!(
             "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
+             case $1 in upgrade|uninstall)\nlast= name= namespace=\nfor word; do\ncase $last in --) name=$word; break;; \
+             --namespace) namespace=$word;; esac\nlast=$word\ndone\nexec 9>>{log}.$namespace.$name.lock\n\
+             flock -n 9 || echo \"$line\" >>{log}.overlaps;; esac\n\
              if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
             log = log.display(),
             hold = pipe(folder).display(),
@@ -62,6 +66,11 @@ impl Recorder {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         Self { program, log }
+    }
+
+    /// Returns the command lines of helm processes that started while another helm process worked on the same release.
+    pub fn overlaps(&self) -> String {
+        std::fs::read_to_string(format!("{}.overlaps", self.log.display())).unwrap_or_default()
     }
 
     /// Returns every `helm upgrade` and `helm uninstall` that the operator has started, oldest first.

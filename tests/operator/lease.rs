@@ -20,7 +20,7 @@ const HOOK: &str = "rabbitmq-cluster-wait";
 
 impl World {
     /// Waits until the operators' Lease satisfies the predicate, and returns its content.
-    async fn until_lease(&self, what: &str, is: impl Fn(&LeaseSpec) -> bool) -> LeaseSpec {
+    pub async fn until_lease(&self, what: &str, is: impl Fn(&LeaseSpec) -> bool) -> LeaseSpec {
         let api: Api<Lease> = Api::namespaced(self.client.clone(), SYSTEM.0);
         let fits = |lease: Option<&Lease>| lease.and_then(|lease| lease.spec.as_ref()).is_some_and(&is);
         let found = with_timeout(what, Box::pin(await_condition(api, osdpl_operator::lease::NAME, fits))).await;
@@ -28,7 +28,7 @@ impl World {
     }
 
     /// Waits until the operator in this pod holds the Lease.
-    async fn until_holder(&self, pod: &str) {
+    pub async fn until_holder(&self, pod: &str) {
         let prefix = format!("{pod}_");
         let is_holder = |lease: &LeaseSpec| lease.holder_identity.as_ref().is_some_and(|id| id.starts_with(&prefix));
         self.until_lease(&format!("{pod} holds the Lease"), is_holder).await;
@@ -57,7 +57,7 @@ async fn start_both(world: &World) -> (Operator, Operator) {
 }
 
 /// Whether the process with this ID is running. The result for a zombie is `false`.
-fn is_running(pid: i32) -> bool {
+pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
 }

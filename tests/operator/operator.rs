@@ -6,13 +6,17 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
 use crate::pool::SYSTEM;
+use crate::proxy::Proxy;
 use crate::world::{World, with_timeout};
+
+/// How long a request to the operator waits for a response.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
@@ -20,7 +24,9 @@ pub struct Setup<'a> {
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
+    environment: Vec<(&'static str, OsString)>,
     pod: Option<&'a str>,
+    kubeconfig: PathBuf,
 }
 
 /// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
@@ -34,7 +40,9 @@ impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
-        Setup { world: self, helm: 4, charts, arguments: Vec::new(), pod: None }
+        let kubeconfig = self.plane().operator.clone();
+        let (arguments, environment) = (Vec::new(), Vec::new());
+        Setup { world: self, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -68,15 +76,34 @@ impl<'a> Setup<'a> {
         self.arguments(&[OsString::from("--catalog"), folder.into()])
     }
 
+    /// Makes the operator and its helm processes send all requests to this proxy of the API server.
+    pub fn through(mut self, proxy: &Proxy) -> Self {
+        proxy.kubeconfig.clone_into(&mut self.kubeconfig);
+        self
+    }
+
     /// Adds arguments to the command line of `osdpl operator`.
     pub fn arguments<T: Into<OsString> + Clone>(mut self, arguments: &[T]) -> Self {
         self.arguments.extend(arguments.iter().cloned().map(Into::into));
         self
     }
 
+    /// Sets a variable in the environment of the operator, but not in that of helm.
+    pub fn environment(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
     /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
-        let Setup { world, helm, charts, arguments, pod } = self;
+        let mut operator = self.spawn();
+        with_timeout("the operator is ready", operator.is_ready()).await;
+        operator
+    }
+
+    /// Starts the operator.
+    pub fn spawn(self) -> Operator {
+        let Setup { world, helm, charts, arguments, environment, pod, kubeconfig } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
         // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
@@ -91,16 +118,14 @@ impl<'a> Setup<'a> {
             .arg("--helm")
             .arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
-        command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
+        command.env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         if let Some(pod) = pod {
             command.env("POD_NAME", pod).env("POD_UID", pod);
         }
         // The operator's chart sets this variable.
-        command.env("OSDPL_NAMESPACES", world.permitted());
+        command.env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let mut operator = Operator { child, address };
-        with_timeout("the operator is ready", operator.is_ready()).await;
-        operator
+        Operator { child, address }
     }
 }
 
@@ -112,6 +137,25 @@ impl Operator {
                 panic!("the operator ended with {status}");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Whether the process has exited.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Checks the liveness probe as a kubelet does. Before the operator listens, a kubelet does not count its failures.
+    ///
+    /// # Panics
+    /// If the probe fails, for which a kubelet would restart the operator and so end helm.
+    pub fn check_liveness(&self) {
+        if let Ok(stream) = TcpStream::connect(self.address) {
+            let began = Instant::now();
+            let answer = request(stream, self.address, "/livez");
+            // The kernel closes the connection at once if the operator ends now.
+            let has_ended = answer.is_empty() && began.elapsed() < SILENCE;
+            assert!(has_ended || answer.starts_with("HTTP/1.1 200"), "the liveness probe failed: {answer}");
         }
     }
 
@@ -141,6 +185,11 @@ impl Operator {
             }
         };
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
+    }
+
+    /// Returns the id of the operator's process.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_nonzero().get()
     }
 
     /// Sends a signal to the operator's process.
@@ -184,10 +233,17 @@ impl Drop for Operator {
 
 /// Sends a GET request to the operator. Returns the body of the response, or `None` if the status is not 200.
 fn get(address: SocketAddr, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
+    let answer = request(TcpStream::connect(address).ok()?, address, path);
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+}
+
+/// Sends a GET request over a connection, and returns the response. The response is incomplete if the connection ends
+/// early or the operator sends nothing for the time [`SILENCE`].
+fn request(mut stream: TcpStream, address: SocketAddr, path: &str) -> String {
+    let mut answer = String::new();
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    let sent = write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    drop(sent.and_then(|()| stream.read_to_string(&mut answer)));
+    answer
 }

@@ -10,6 +10,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Context, now};
+use crate::clock::wall;
 use crate::cluster::Error;
 use crate::telemetry::Metrics;
 use osdpl_core::api::OpenStackDeployment;
@@ -80,7 +81,7 @@ impl Context {
         let problem = self.scrubber.borrow().scrub(&error.to_string());
         let generation = deployment.metadata.generation.unwrap_or_default();
         let (status, events) =
-            osdpl_core::status::failing_status(deployment.status.as_ref(), generation, &problem, now);
+            osdpl_core::status::failing_status(deployment.status.as_ref(), generation, &problem, wall());
         match self.cluster.publish_status(deployment, status, events).await {
             Ok(_) => drop(self.pass_failures().insert(uid, PassFailure { reported: Some(now), ..failure })),
             Err(error) => tracing::warn!(%error, "can't report failing passes in the status"),

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 
 use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
+use crate::clock::wall;
 use crate::cluster::Error;
 use crate::telemetry::CloudState;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
@@ -59,7 +60,7 @@ impl Context {
             deleting: plan.deleting.clone(),
         };
         let now = now();
-        let (status, events) = report(deployment.status.as_ref(), &inputs, now);
+        let (status, events) = report(deployment.status.as_ref(), &inputs, wall());
         if plan.ignored.is_some() {
             let written = self.cluster.publish_status(deployment, status, events).await;
             return written.map(|_| None).or_else(|error| retry_conflict(error, now));

@@ -20,6 +20,7 @@ use super::failure::{classify, condense};
 use super::spawner::Spawner;
 use super::tail::Tail;
 use super::{Exit, Failure, Instance, Operation, Outcome, Program, ReleaseKey};
+use crate::clock::steady;
 use osdpl_core::release::Attempt;
 use osdpl_core::scrub::Scrubber;
 
@@ -102,7 +103,7 @@ impl Runner {
         state.attempts += 1;
         let attempt = inner.instance.attempt(state.attempts, job.revision);
         let (stop, stopped) = watch::channel(None);
-        let (verb, since) = (job.operation.verb(), Timestamp::now());
+        let (verb, since) = (job.operation.verb(), steady());
         let running = RunningJob { verb, attempt: attempt.clone(), inputs, since, stopping: None };
         state.counters.of(verb).started += 1;
         state.running.insert(job.release.clone(), Entry { running, slot, stop });

@@ -1,5 +1,7 @@
 //! Creates the clients of the operator. Only the active operator can write through them.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, Method, Request, Response, header};
 use kube::client::Body;
 use kube::client::retry::RetryPolicy;
@@ -9,9 +11,19 @@ use tower::{BoxError, Service, service_fn};
 
 use super::Leadership;
 
+/// How long a connection may carry no data while a response is awaited. Then it counts as lost, for example because a
+/// firewall drops its packets.
+///
+/// The API server sends a bookmark to each watch once a minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`), so a
+/// watch on an intact connection never reaches this limit.
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
+
 /// The clients of the operator.
 pub struct Clients {
-    /// The client for reads, and for all requests about the Lease.
+    /// The client for the Lease. It has connections of its own: after the loss of a connection, its next attempt must
+    /// not take another lost connection that other requests have left in the pool.
+    pub lease: Client,
+    /// The client for reads.
     pub reads: Client,
     /// The client for writes. It sends a write only while this process is the active operator.
     pub writes: Client,
@@ -32,14 +44,15 @@ impl Clients {
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
+        (config.read_timeout, config.reset_reader_on_write) = (Some(READ_TIMEOUT), true);
         let namespace = config.default_namespace.clone();
-        let reads = Client::try_from(config.clone())?;
+        let (lease, reads) = (Client::try_from(config.clone())?, Client::try_from(config.clone())?);
         // Each retry of kube must also go through the check, because a retry may follow minutes after the first
         // attempt.
         config.default_retry = false;
         let checked = checked(Client::try_from(config)?, leadership.clone());
         let writes = Client::new(Retry::new(RetryPolicy::server_retry(), checked.clone()), namespace.clone());
-        Ok(Self { reads, writes, evictions: Client::new(checked, namespace) })
+        Ok(Self { lease, reads, writes, evictions: Client::new(checked, namespace) })
     }
 }
 
@@ -65,7 +78,7 @@ fn checked(
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use axum::Router;
     use axum::http::StatusCode;

@@ -6,6 +6,7 @@
 mod events;
 mod logs;
 mod mounts;
+mod nodes;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
@@ -27,6 +27,7 @@ use super::partial::{
 use super::problems::Problems;
 use super::watch::{Update, apis, follow};
 use super::{Options, Spawner, publish};
+use crate::clock::steady as now;
 use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Chain;
@@ -164,7 +165,11 @@ impl Watches<'_> {
             &all,
             |store| add(&mut store.nodes),
             |store, index, update| {
-                store.nodes[index].apply(update, |node| Some((node.status.readiness(), read_node(node))))
+                let Store { nodes, node_times, .. } = store;
+                nodes[index].apply(update, |node| {
+                    let name = node.metadata.name.as_deref().unwrap_or_default();
+                    Some((node_times.observe(name, node.status.readiness(), now()), read_node(node)))
+                })
             },
         );
     }
@@ -206,11 +211,6 @@ impl Watches<'_> {
             });
         }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "uses the clock to tell how long a node is missing")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 /// Assesses the store after each change, and triggers a pass when the result differs from the last one.

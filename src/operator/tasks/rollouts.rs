@@ -2,6 +2,8 @@
 //!
 //! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
+mod pod_times;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,11 +13,14 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use pod_times::PodTimes;
+
 use super::cache::WatchCache;
 use super::partial::{ControllerRevision, Partial, Pod};
 use super::problems::Problems;
 use super::watch::follow;
 use super::{Spawner, publish};
+use crate::clock::steady;
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, RolloutPods};
 
@@ -43,6 +48,7 @@ struct Revision {
 #[derive(Default)]
 struct Caches {
     pods: WatchCache<DaemonPod>,
+    times: PodTimes,
     revisions: WatchCache<Revision>,
 }
 
@@ -111,8 +117,12 @@ impl Watched {
         let (observed, notify) = (Arc::clone(&caches), Arc::clone(changed));
         let pods: Api<Partial<Pod>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(pods, selector.clone(), problems.clone(), move |event| {
-            let read = |pod: &Partial<Pod>| pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status);
-            if lock(&observed).pods.apply(event, read) {
+            let Caches { pods, times, .. } = &mut *lock(&observed);
+            let read = |pod: &Partial<Pod>| {
+                let pod = pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status)?;
+                Some(times.with_own_time(pod, steady()))
+            };
+            if pods.apply(event, read) {
                 notify.notify_one();
             }
         }));

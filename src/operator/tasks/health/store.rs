@@ -23,6 +23,7 @@ use unexplained::EventCheck;
 use crate::tasks::cache::WatchCache;
 use crate::tasks::health::events::Subject;
 use crate::tasks::health::logs::Wanted;
+use crate::tasks::health::nodes::NodeTimes;
 use crate::tasks::partial::{Job, Partial};
 use osdpl_core::cause::{AffectedObject, Chain, Facts, Input, OwnerRef, Pods, Services};
 use osdpl_core::health::node::Readiness;
@@ -93,6 +94,8 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
+    /// The time at which each node was lost.
+    pub(super) node_times: NodeTimes,
     /// How long a node may be `NotReady` before osdpl regards it as missing.
     pub(super) grace: Duration,
     /// The current time, with which the assessment decides whether a node is missing.

@@ -1,0 +1,63 @@
+//! Measures by this process's own clock how long nodes are `NotReady`. The times in their conditions come from clocks of
+//! other machines, which may differ by hours.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+
+use osdpl_core::health::node::Readiness;
+
+/// When this process saw each node become `NotReady`; `None` for a node that it last saw ready.
+#[derive(Default)]
+pub(super) struct NodeTimes(BTreeMap<String, Option<Timestamp>>);
+
+impl NodeTimes {
+    /// Returns the readiness of a node with the time by this process's clock, which is `now`.
+    ///
+    /// If the node was `NotReady` before this process first saw it, only the time in the condition is known. Then a
+    /// restart of the operator does not prolong the grace period.
+    pub(super) fn observe(&mut self, node: &str, readiness: Readiness, now: Timestamp) -> Readiness {
+        let known = self.0.get(node).copied();
+        let since = match (readiness, known) {
+            (Readiness::Ready, _) => None,
+            (Readiness::Missing(None), _) => return readiness,
+            (Readiness::Missing(Some(_)), Some(known)) => Some(known.unwrap_or(now)),
+            (Readiness::Missing(Some(since)), None) => Some(since.min(now)),
+        };
+        if known != Some(since) {
+            self.0.insert(node.to_owned(), since);
+        }
+        if since.is_some() { Readiness::Missing(since) } else { readiness }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn measures_how_long_a_node_is_missing_by_the_own_clock() {
+        for offset in [-3600, 0, 3600] {
+            let mut times = NodeTimes::default();
+            let mut observe = |readiness, second| times.observe("a", readiness, at(5000 + offset + second));
+            let lost = Readiness::Missing(Some(at(5001)));
+            assert_eq!(observe(Readiness::Ready, 0), Readiness::Ready);
+            assert_eq!(observe(lost, 2), Readiness::Missing(Some(at(5002 + offset))), "{offset}");
+            assert_eq!(observe(lost, 9), Readiness::Missing(Some(at(5002 + offset))), "{offset}");
+            assert_eq!(observe(Readiness::Ready, 10), Readiness::Ready);
+            assert_eq!(observe(lost, 20), Readiness::Missing(Some(at(5020 + offset))), "{offset}");
+        }
+    }
+
+    #[test]
+    fn uses_the_time_of_the_condition_for_a_node_that_was_lost_before() {
+        let observe = |since, now| NodeTimes::default().observe("a", Readiness::Missing(Some(at(since))), at(now));
+        assert_eq!(observe(10, 50), Readiness::Missing(Some(at(10))));
+        assert_eq!(observe(90, 50), Readiness::Missing(Some(at(50))), "the other clock is ahead");
+        assert_eq!(NodeTimes::default().observe("a", Readiness::Missing(None), at(1)), Readiness::Missing(None));
+    }
+}

@@ -1,0 +1,58 @@
+//! Measures by this process's own clock how long pods start, and how long they are ready. The times in their status come
+//! from clocks of other machines, which may differ by hours.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+
+use osdpl_core::observed::{DaemonPod, PodState};
+
+/// When this process first saw each pod in its present state, by the uid of the pod. The flag tells whether the pod is
+/// ready.
+#[derive(Default)]
+pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
+
+impl PodTimes {
+    /// Returns the pod with the time at which this process first saw its state; `now` is the time by this process's
+    /// clock.
+    pub(super) fn with_own_time(&mut self, mut pod: DaemonPod, now: Timestamp) -> DaemonPod {
+        let (is_ready, since) = match &mut pod.state {
+            PodState::Ready(since) => (true, since),
+            PodState::Starting(_, since) => (false, since),
+            PodState::Unhealthy(_) | PodState::Terminating => return pod,
+        };
+        let known = self.0.get(&pod.uid).filter(|(was_ready, _)| *was_ready == is_ready).map(|(_, since)| *since);
+        let first = known.unwrap_or(now);
+        self.0.insert(pod.uid.clone(), (is_ready, first));
+        *since = Some(first);
+        pod
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_the_time_of_a_state_by_the_own_clock() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let pod = |state| DaemonPod {
+            name: "a".into(),
+            uid: "u".into(),
+            set: "s".into(),
+            node: "n".into(),
+            revision: "r".into(),
+            state,
+        };
+        let mut times = PodTimes::default();
+        let mut observe = |state, now| times.with_own_time(pod(state), at(now)).state;
+        let starting = |why: &str, since| PodState::Starting(why.into(), Some(at(since)));
+        // The times in the cluster are an hour behind or ahead.
+        assert_eq!(observe(starting("", 400), 4000), starting("", 4000));
+        assert_eq!(observe(starting("pulls its image", 400), 4007), starting("pulls its image", 4000));
+        assert_eq!(observe(PodState::Ready(Some(at(8000))), 4009), PodState::Ready(Some(at(4009))));
+        assert_eq!(observe(PodState::Ready(Some(at(8000))), 4020), PodState::Ready(Some(at(4009))));
+        assert_eq!(observe(PodState::Unhealthy("down".into()), 4030), PodState::Unhealthy("down".into()));
+        assert_eq!(observe(starting("", 400), 4040), starting("", 4040));
+    }
+}

@@ -1,0 +1,99 @@
+//! Outages around the operator: the API server, DNS, the network or the clock fails. The cloud converges afterwards.
+//!
+//! Each test runs the operator in a pod ([`Pod`]) that is restarted as a kubelet would do it, and bounds the number of
+//! helm runs and of writes. [`run_test`](crate::world::run_test) checks that no two helm processes worked on one release
+//! at once, and that no operator panicked or leaked a secret. The long tests run with `make faults`.
+
+mod api_server;
+mod clock;
+mod compaction;
+mod dns;
+mod libc;
+mod network;
+mod storms;
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::operator::{Operator, Setup};
+use crate::world::World;
+
+/// The pause before the operator's container starts again. A kubelet waits longer after several failures.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the kubelet checks the liveness probe of the operator here.
+const PROBE_PERIOD: Duration = Duration::from_millis(200);
+
+/// The operator's pod, with its container and the kubelet that restarts it.
+pub struct Pod<'a, F> {
+    /// Returns the setup of the next container.
+    setup: F,
+    world: &'a World,
+    restarts: Cell<usize>,
+}
+
+impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
+    pub fn new(world: &'a World, setup: F) -> Self {
+        Self { setup, world, restarts: Cell::new(0) }
+    }
+
+    /// Runs the operator until the scenario has ended, and returns the result of the scenario. Starts the operator again
+    /// whenever it ends, and checks that its liveness probe never fails.
+    pub async fn during<T>(&self, scenario: impl Future<Output = T>) -> T {
+        tokio::select! {
+            never = self.keep_running() => match never {},
+            result = scenario => result,
+        }
+    }
+
+    async fn keep_running(&self) -> Infallible {
+        loop {
+            let mut operator: Operator = (self.setup)().pod("operator").spawn();
+            while !operator.has_ended() {
+                operator.check_liveness();
+                tokio::time::sleep(PROBE_PERIOD).await;
+            }
+            self.restarts.set(self.restarts.get() + 1);
+            tokio::time::sleep(RESTART_PAUSE).await;
+        }
+    }
+
+    /// Waits until the operator has ended this often.
+    pub async fn until_restarts(&self, restarts: usize) {
+        let ended = async {
+            while self.restarts.get() < restarts {
+                tokio::time::sleep(PROBE_PERIOD).await;
+            }
+        };
+        crate::world::with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
+    }
+
+    /// Checks that each operator has started helm at most once for each release: `releases` is their number, and
+    /// `changes` that of changes of the spec. Also bounds the writes of the status since `since`.
+    fn check_bounds(&self, since: Timestamp, releases: usize, changes: usize) {
+        let (runs, operators) = (self.world.helm_runs(), self.restarts.get() + 1);
+        let writes = self.world.status_writes_since(since);
+        println!("{} helm runs, {writes} writes of the status, {operators} operators", runs.len());
+        assert!(runs.len() <= releases * (operators + changes), "{runs:#?}");
+        assert!(writes <= MAX_STATUS_WRITES * (operators + changes), "{writes} writes of the status");
+    }
+}
+
+/// The maximum number of writes of the status by one operator process, in a cloud of two releases. Without an outage,
+/// an install writes about 12 times.
+const MAX_STATUS_WRITES: usize = 25;
+
+impl World {
+    /// Returns how often operators of this test have written the status of a cloud after `since`.
+    pub fn status_writes_since(&self, since: Timestamp) -> usize {
+        let is_status = |entry: &&cluster::AuditEntry| {
+            entry.resource == "openstackdeployments"
+                && entry.subresource == "status"
+                && entry.namespace == self.namespace
+        };
+        self.writes_since(since).iter().filter(is_status).count()
+    }
+}

@@ -1,0 +1,115 @@
+//! The API server hangs, is gone, or restarts while helm waits for a hook.
+
+use std::time::Duration;
+
+use cluster::Component;
+use serde_json::json;
+
+use super::{PROBE_PERIOD, Pod};
+use crate::cloud::{services, with_values};
+use crate::interrupted::{hang_job, until_hook};
+use crate::lease::is_running;
+use crate::world::{World, now, run_test, with_timeout};
+
+/// The hook Job of rabbitmq at which helm waits in these tests.
+const HOOK: &str = "rabbitmq-cluster-wait";
+
+#[derive(Clone, Copy)]
+enum Outage {
+    /// The API server accepts connections, but does not respond.
+    Frozen,
+    /// No process listens on the port of the API server.
+    Killed,
+}
+
+impl Outage {
+    async fn begin(self, world: &World) {
+        match self {
+            Self::Frozen => world.cluster().freeze(Component::Apiserver).await.unwrap(),
+            Self::Killed => world.cluster().kill(Component::Apiserver).await.unwrap(),
+        }
+    }
+
+    async fn end(self, world: &World) {
+        match self {
+            Self::Frozen => world.cluster().thaw(Component::Apiserver).await.unwrap(),
+            Self::Killed => world.cluster().restart(Component::Apiserver).await.unwrap(),
+        }
+    }
+}
+
+/// Lets the API server fail during a pass while helm waits for a hook: until `until_over` has ended, and at least until
+/// the operator was restarted twice. Checks that helm ends during the outage, and that the cloud converges after it.
+fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
+    run_test(name, async |world| {
+        let began = now();
+        hang_job(world, HOOK).await;
+        // A pass ends early, so that the operator runs several passes before it loses the Lease.
+        let pod = Pod::new(world, || world.operator().arguments(&["--pass-timeout", "2"]));
+        let scenario = async {
+            let spec = services(&["mariadb", "rabbitmq"]);
+            world.apply(&spec).await;
+            until_hook(world, "rabbitmq", HOOK).await;
+            // The restarted API server refuses requests until it has read the RBAC roles.
+            world.allow_errors();
+            // The change triggers a pass, which the outage interrupts.
+            let changed = json!({"conf": {"database": {"my": "# changed"}}});
+            world.apply(&with_values(spec, "mariadb", changed)).await;
+            outage.begin(world).await;
+            pod.until_restarts(2).await;
+            until_over().await;
+            let ended = async {
+                while world.helm_runs().iter().any(|run| is_running(run.pid)) {
+                    tokio::time::sleep(PROBE_PERIOD).await;
+                }
+            };
+            with_timeout("all helm processes have ended, because their operator has lost the Lease", ended).await;
+            outage.end(world).await;
+            world.cluster().remove_rule(HOOK).await.unwrap();
+            world.until_ready().await;
+        };
+        pod.during(scenario).await;
+        pod.check_bounds(began, 2, 1);
+        let runs = world.helm_runs();
+        assert!(runs.len() <= 5, "a restart without an API server must not start helm: {runs:#?}");
+    });
+}
+
+#[test]
+fn cloud_converges_after_the_api_server_did_not_respond() {
+    check_outage("api-frozen", Outage::Frozen, async || ());
+}
+
+#[test]
+#[ignore = "takes three minutes"]
+fn cloud_converges_after_the_api_server_did_not_respond_for_two_minutes() {
+    check_outage("api-frozen-long", Outage::Frozen, async || tokio::time::sleep(Duration::from_mins(2)).await);
+}
+
+#[test]
+#[ignore = "takes three minutes"]
+fn cloud_converges_after_the_api_server_was_gone_for_two_minutes() {
+    check_outage("api-killed-long", Outage::Killed, async || tokio::time::sleep(Duration::from_mins(2)).await);
+}
+
+#[test]
+fn cloud_converges_after_the_api_server_was_restarted() {
+    run_test("api-restarted", async |world| {
+        let began = now();
+        hang_job(world, HOOK).await;
+        let pod = Pod::new(world, || world.operator());
+        let scenario = async {
+            world.apply(&services(&["mariadb", "rabbitmq"])).await;
+            until_hook(world, "rabbitmq", HOOK).await;
+            world.allow_errors();
+            for _ in 0..2 {
+                Outage::Killed.begin(world).await;
+                Outage::Killed.end(world).await;
+            }
+            world.cluster().remove_rule(HOOK).await.unwrap();
+            world.until_ready().await;
+        };
+        pod.during(scenario).await;
+        pod.check_bounds(began, 2, 1);
+    });
+}

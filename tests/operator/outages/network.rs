@@ -1,0 +1,125 @@
+//! A firewall, a load balancer or a node drops the packets of all open connections to the API server without closing
+//! them. New connections work.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use kube::config::Kubeconfig;
+use osdpl_core::api::OpenStackDeployment;
+use serde_json::json;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::Pod;
+use crate::cloud::{StatusAccess, services, with_values};
+use crate::interrupted::{hang_job, until_hook};
+use crate::world::{World, now, run_test};
+
+/// The hook Job of rabbitmq at which helm waits in these tests.
+const HOOK: &str = "rabbitmq-cluster-wait";
+
+/// The network between the operator, with its helm processes, and the API server. It forwards bytes, so that the clients
+/// use the same protocols as without it. When this value is dropped, all connections are closed.
+struct Network {
+    /// The path of a kubeconfig with the operator's identity, whose server is behind this network.
+    kubeconfig: PathBuf,
+    drops: watch::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+impl Network {
+    async fn new(world: &World) -> Self {
+        let mut kubeconfig = Kubeconfig::read_from(&world.plane().operator).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+        let address = format!("https://{}", listener.local_addr().unwrap());
+        let api_server = cluster.server.replace(address).unwrap();
+        let api_server = api_server.strip_prefix("https://").unwrap().parse().unwrap();
+        let path = world.folder.path().join("network.kubeconfig");
+        std::fs::write(&path, json!(kubeconfig).to_string()).unwrap();
+        let drops = watch::Sender::new(());
+        let server = tokio::spawn(accept(listener, api_server, drops.clone()));
+        Self { kubeconfig: path, drops, server }
+    }
+
+    /// Drops the packets of all connections that are open now.
+    fn drop_open_connections(&self) {
+        self.drops.send_replace(());
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, api_server: SocketAddr, drops: watch::Sender<()>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        connections.spawn(forward(client, api_server, drops.subscribe()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch::Receiver<()>) {
+    let Ok(mut server) = TcpStream::connect(api_server).await else { return };
+    tokio::select! {
+        // Errors are those of the client or the API server, such as a killed helm process.
+        _ = copy_bidirectional(&mut client, &mut server) => {}
+        // Both connections stay open, but nothing is forwarded any more.
+        Ok(()) = drops.changed() => std::future::pending().await,
+    }
+}
+
+#[test]
+#[ignore = "takes four minutes: the operator notices lost watches after more than a minute"]
+fn cloud_converges_after_packets_of_open_connections_were_dropped() {
+    run_test("packets", async |world| {
+        let began = now();
+        let network = Network::new(world).await;
+        hang_job(world, HOOK).await;
+        let pod = Pod::new(world, || world.operator().environment("KUBECONFIG", &network.kubeconfig));
+        let scenario = async {
+            let spec = services(&["mariadb", "rabbitmq"]);
+            world.apply(&spec).await;
+            until_hook(world, "rabbitmq", HOOK).await;
+            network.drop_open_connections();
+            world.cluster().remove_rule(HOOK).await.unwrap();
+            // helm's client notices the loss after 45 s, and the operator's watches after 75 s.
+            let is_installed = |cloud: &OpenStackDeployment| cloud.child("rabbitmq").ready.then_some(());
+            world.until("rabbitmq is ready", is_installed).await;
+            world.until_ready().await;
+            // The next change finds the operator with its new connections.
+            network.drop_open_connections();
+            let changed = json!({"conf": {"database": {"my": "# changed"}}});
+            world.apply(&with_values(spec, "mariadb", changed)).await;
+            assert_eq!(world.until_ready().await.child("mariadb").revision, Some(2));
+        };
+        pod.during(scenario).await;
+        pod.check_bounds(began, 2, 1);
+        assert_eq!(pod.restarts.get(), 0, "the operator must renew its Lease over a new connection");
+    });
+}
+
+#[test]
+fn keeps_the_lease_over_a_new_connection() {
+    run_test("packets-lease", async |world| {
+        let network = Network::new(world).await;
+        hang_job(world, HOOK).await;
+        let mut operator = world.operator().environment("KUBECONFIG", &network.kubeconfig).start().await;
+        world.apply(&services(&["rabbitmq"])).await;
+        until_hook(world, "rabbitmq", HOOK).await;
+        for _ in 0..2 {
+            network.drop_open_connections();
+            let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
+            world.until_lease("the Lease is renewed", |lease| lease.renew_time != renewed).await;
+        }
+        operator.check_liveness();
+        assert!(!operator.has_ended());
+        assert_eq!(world.helm_runs().len(), 1);
+    });
+}
