@@ -20,7 +20,7 @@ use crate::world::{World, run_test, with_timeout};
 pub const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The Secrets for Keystone's keys, which are empty until Jobs write keys into them.
-const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
+pub const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a hook Job running, so that helm waits for the hook.
 pub async fn hang_job(world: &World, job: &str) {
@@ -50,7 +50,10 @@ pub async fn record_status(world: &World, release: &str, revision: u32) -> Optio
 }
 
 /// Writes a key into a Secret, as upstream's Jobs do, and returns the Secret's uid and content.
-async fn fill(world: &World, name: &str) -> (Option<String>, Option<std::collections::BTreeMap<String, ByteString>>) {
+pub async fn fill(
+    world: &World,
+    name: &str,
+) -> (Option<String>, Option<std::collections::BTreeMap<String, ByteString>>) {
     let patch = Patch::Merge(json!({"data": {"0": "a2V5"}}));
     let filled = world.api::<Secret>().patch(name, &PatchParams::default(), &patch).await.unwrap();
     (filled.uid(), filled.data)

@@ -28,7 +28,7 @@ impl World {
     }
 
     /// Waits until the operator in this pod holds the Lease.
-    async fn until_holder(&self, pod: &str) {
+    pub async fn until_holder(&self, pod: &str) {
         let prefix = format!("{pod}_");
         let is_holder = |lease: &LeaseSpec| lease.holder_identity.as_ref().is_some_and(|id| id.starts_with(&prefix));
         self.until_lease(&format!("{pod} holds the Lease"), is_holder).await;

@@ -61,6 +61,7 @@ mod steady;
 mod tempest;
 mod unreadable;
 mod unusable;
+mod versions;
 mod warnings;
 mod webhook;
 mod world;
