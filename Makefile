@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts faults lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts test-upgrade faults fuzz lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ dist:
 
 ## make check       run the tests without a control plane: lints, unit tests, golden files, bad inputs, layout, deploy
 check: lint
-	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout
+	$(CARGO) test --workspace --no-fail-fast --lib --bins --test golden --test validate --test catalogue --test layout --test seeds
 	$(CARGO) test --workspace --no-fail-fast --test deploy -- --skip server:: --skip image::operator_runs_in_the_image
 
 ## make test        run what make check runs, and the integration tests on local control planes
@@ -62,6 +62,23 @@ test-charts:
 ## make faults      run the long tests of outages and of hostile tenants, on local control planes
 faults:
 	$(CARGO) test --workspace --test operator -- --ignored outages:: hostile:: --test-threads 2
+
+## make test-upgrade update the operator from an older version to this one and back, on a running cloud; FROM=REF
+test-upgrade:
+	@test -n "$(FROM)" || { echo 'make test-upgrade needs the older version, such as a tag: make test-upgrade FROM=v0.1.0' >&2; exit 2; }
+	mkdir -p target/previous
+	find target/previous -mindepth 1 -maxdepth 1 ! -name target -exec rm -r {} +
+	@# With their real times, cargo would miss files that are older than its last build.
+	git archive "$(FROM)" | tar -xm -C target/previous
+	cd target/previous && CARGO_TARGET_DIR=target $(CARGO) build --locked --package osdpl --bins
+	PREVIOUS=$(CURDIR)/target/previous $(CARGO) test --workspace --test operator versions:: -- --ignored
+
+# The processor time for each fuzz target.
+SECONDS ?= 600
+## make fuzz        fuzz all that osdpl reads from others: SECONDS=600 of processor time for each of TARGETS
+fuzz:
+	$(CARGO) clippy --package fuzz --features libfuzzer -- -D warnings
+	CARGO=$(CARGO) tests/fuzz/run $(SECONDS) $(TARGETS)
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench: dist

@@ -63,6 +63,7 @@ mod steady;
 mod tempest;
 mod unreadable;
 mod unusable;
+mod versions;
 mod warnings;
 mod webhook;
 mod world;

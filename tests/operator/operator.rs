@@ -21,6 +21,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
     world: &'a World,
+    program: &'a Path,
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
@@ -40,9 +41,10 @@ impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
+        let program = Path::new(env!("CARGO_BIN_EXE_osdpl"));
         let kubeconfig = self.plane().operator.clone();
         let (arguments, environment) = (Vec::new(), Vec::new());
-        Setup { world: self, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
+        Setup { world: self, program, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -52,6 +54,12 @@ impl World {
 }
 
 impl<'a> Setup<'a> {
+    /// Starts this program, such as another version of osdpl.
+    pub fn program(mut self, program: &'a Path) -> Self {
+        self.program = program;
+        self
+    }
+
     /// Makes the operator run this major version of helm.
     pub fn helm(mut self, major: u8) -> Self {
         self.helm = major;
@@ -103,27 +111,22 @@ impl<'a> Setup<'a> {
 
     /// Starts the operator.
     pub fn spawn(self) -> Operator {
-        let Setup { world, helm, charts, arguments, environment, pod, kubeconfig } = self;
+        let Setup { world, program, helm, charts, arguments, environment, pod, kubeconfig } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
         // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
         // operator can listen on the port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command
-            .args(["operator", "--namespace", SYSTEM.0])
-            .arg("--charts")
-            .arg(charts)
-            .arg("--helm")
-            .arg(recorder.program);
+        let mut command = Command::new(program);
+        command.arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         if let Some(pod) = pod {
             command.env("POD_NAME", pod).env("POD_UID", pod);
         }
-        // The operator's chart sets this variable.
-        command.env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
+        // The operator's chart sets these variables.
+        command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Operator { child, address }
     }

@@ -24,6 +24,9 @@ use crate::world::with_timeout;
 /// The namespace in which the operator's chart is installed, and the name of the chart's release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
+/// The folder of the operator's chart in the repository.
+pub const CHART: &str = "deploy/osdpl";
+
 /// The default value of `namespaces` in the operator's chart.
 const DEFAULT_NAMESPACE: &str = "openstack";
 
@@ -183,11 +186,16 @@ impl Plane {
 /// Installs or upgrades the operator's chart with the rights for Rook and with these settings, each an argument of
 /// `--set-json`.
 pub fn install_chart(cluster: &Cluster, settings: &[String]) {
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
+    let rook = format!("rbac.rook=[\"{DEFAULT_NAMESPACE}\"]");
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART);
+    install_chart_from(&chart, cluster, &[&[rook], settings].concat());
+}
+
+/// Installs or upgrades the operator's chart in this folder with only these settings, each an argument of `--set-json`.
+pub fn install_chart_from(chart: &Path, cluster: &Cluster, settings: &[String]) {
     let mut helm = Command::new(cluster.helm(4).unwrap());
     helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);
-    helm.arg("--set").arg(format!("rbac.rook={{{DEFAULT_NAMESPACE}}}"));
-    helm.args(settings.iter().flat_map(|setting| ["--set-json", setting.as_str()]));
+    helm.arg("--reset-values").args(settings.iter().flat_map(|setting| ["--set-json", setting.as_str()]));
     let homes = cluster.folder().path().join("helm");
     let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", homes).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -10,13 +10,31 @@ const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 /// Values that are never secret, even if their key sounds secret; in lower case.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
+/// The maximum number of secrets that begin within another one, as in `password=token=x`.
+///
+/// Without this limit, `password=password=…` would contain as many secrets as words, each as long as the rest of the
+/// text.
+const NESTED: usize = 8;
+
 /// Returns the secrets that a text assigns to keys, without quotes.
 ///
 /// References such as `{{ … }}` and `$(…)` are no secrets.
 pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
-    let separators = text.match_indices([':', '=']);
-    let found = separators.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
-    found.filter(|value| is_written(value)).collect()
+    text.lines().flat_map(in_line).collect()
+}
+
+fn in_line(line: &str) -> Vec<&str> {
+    let (mut end, mut nested, mut found) = (0, 0, Vec::new());
+    for (index, _) in line.match_indices([':', '=']).filter(|(index, _)| is_secret(key(&line[..*index]))) {
+        nested = if index < end { nested + 1 } else { 0 };
+        if nested > NESTED {
+            continue;
+        }
+        let value = value(&line[index..]);
+        end = end.max(value.as_ptr().addr() - line.as_ptr().addr() + value.len());
+        found.extend(is_written(value).then_some(value));
+    }
+    found
 }
 
 /// Returns the key before a separator (`:` or `=`), without quotes.
@@ -31,16 +49,18 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value after a separator (`:` or `=`): the text in quotes, a whole reference such as `$(…)`, or the first
-/// word.
+/// Returns the value after a separator (`:` or `=`) of a line: the text in quotes, or the first word. The value is empty
+/// if it is a reference such as `$(…)`.
 fn value(behind: &str) -> &str {
-    let line = behind.lines().next().unwrap_or_default().trim_start_matches([':', '=', ' ', '\t']);
+    let line = behind.trim_start_matches([':', '=', ' ', '\t']);
     if let Some(quote) = line.chars().next().filter(|first| "\"'".contains(*first)) {
         return line[1..].split(quote).next().unwrap_or_default();
     }
-    let is_reference = ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line);
-    let word = line.split_whitespace().next().unwrap_or_default();
-    if is_reference { line } else { word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'']) }
+    if ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line) {
+        return &line[..0];
+    }
+    let word = line.split_whitespace().next().unwrap_or(&line[..0]);
+    word.trim_end_matches([',', ';', '}', ']', ')', '"', '\''])
 }
 
 /// Whether a value is itself a secret: it is not empty, and not a reference, variable or placeholder.
@@ -57,10 +77,8 @@ fn is_written(value: &str) -> bool {
 
 /// Whether a text is a function call in a script: `function(…)`.
 fn is_call(text: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
-    };
-    text.trim_end().ends_with(')') && text.split_once('(').is_some_and(|(name, _)| is_name(name))
+    let after = text.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter));
+    after.len() < text.len() && after.starts_with('(') && text.trim_end().ends_with(')')
 }
 
 #[cfg(test)]
@@ -89,6 +107,17 @@ mod tests {
         ] {
             assert_eq!(find_assigned_secrets(text), found, "{text}");
         }
+    }
+
+    #[test]
+    fn limits_the_secrets_within_a_secret() {
+        assert_eq!(find_assigned_secrets("password=token=hunter2"), ["token=hunter2", "hunter2"]);
+        for text in ["password=".repeat(1000), "token:'".repeat(1000), "a: {pin=${secret=".repeat(1000)] {
+            let found = find_assigned_secrets(&text);
+            assert!(found.iter().map(|secret| secret.len()).sum::<usize>() <= (NESTED + 1) * text.len(), "{text}");
+        }
+        let flow = format!("{{{}password: {{{{ x }}}}, pin: hunter2}}", "token: ${x}, ".repeat(20));
+        assert_eq!(find_assigned_secrets(&flow), ["hunter2"]);
     }
 
     #[test]

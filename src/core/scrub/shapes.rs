@@ -47,12 +47,11 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.=+/~".contains(letter);
     let mut found = Vec::new();
     let mut add = |begin: &str, skip: usize, shortest: usize| {
-        for (at, _) in text.match_indices(begin) {
+        let begins = |at: &usize| skip > 0 || !text[..*at].ends_with(is_part);
+        for at in text.match_indices(begin).map(|(at, _)| at).filter(begins) {
             let start = at + skip;
             let length = text[start..].find(|letter: char| !is_part(letter)).unwrap_or(text.len() - start);
-            if length >= shortest && (skip > 0 || !text[..at].ends_with(is_part)) {
-                found.push((start, start + length));
-            }
+            found.extend((length >= shortest).then_some((start, start + length)));
         }
     };
     for (begin, shortest) in TOKENS {
@@ -66,15 +65,20 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
 
 /// Finds private keys in PEM, without the lines that begin and end them.
 fn private_keys(text: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
+    let mut found: Vec<(usize, usize)> = Vec::new();
     for (at, begin) in text.match_indices("PRIVATE KEY-----") {
-        let is_end = text[..at].rsplit('\n').next().is_some_and(|line| line.contains("-----END"));
-        if !is_end {
-            let start = at + begin.len();
+        let start = at + begin.len();
+        let is_within = found.last().is_some_and(|(_, end)| start <= *end);
+        if !is_within && !ends_a_key(&text[..at]) {
             found.push((start, text[start..].find("-----END").map_or(text.len(), |length| start + length)));
         }
     }
     found
+}
+
+/// Whether the text before `PRIVATE KEY-----` begins the last line of a key, such as `-----END RSA `.
+fn ends_a_key(before: &str) -> bool {
+    before.rsplit_once("-----").is_some_and(|(_, label)| label.starts_with("END") && !label.contains('\n'))
 }
 
 pub(super) fn ends_a_url(letter: char) -> bool {
@@ -85,22 +89,27 @@ pub(super) fn ends_a_url(letter: char) -> bool {
 /// queues.
 fn in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
+    let mut end = 0;
     for (scheme_end, separator) in text.match_indices("://") {
         let start = scheme_end + separator.len();
-        let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
-        let mut host = start;
+        // The rest of an URL contains no other secrets than the URL.
+        if start <= end {
+            continue;
+        }
+        end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
+        let (mut host, mut piece) = (start, start);
         let mut last: Option<(usize, usize)> = None;
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
-        for host_end in commas.chain([end]) {
+        for piece_end in commas.chain([end]) {
             // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
             // a piece without `@` belongs to the next piece.
-            let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
-                continue;
-            };
+            let at = text[piece..piece_end].rfind('@').map(|offset| piece + offset);
+            piece = piece_end + 1;
+            let Some(at) = at else { continue };
             let colon = text[host..at].find(':').map(|offset| host + offset + 1);
             let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
             found.extend(password);
-            (last, host) = (password, host_end + 1);
+            (last, host) = (password, piece);
         }
     }
     found
@@ -128,6 +137,13 @@ mod tests {
         ] {
             assert_eq!(Scrubber::default().scrub(text), expected);
         }
+    }
+
+    #[test]
+    fn finds_no_secret_within_another_one() {
+        assert_eq!(super::in_urls(&"://a:b@c".repeat(1000)).len(), 1);
+        assert_eq!(super::private_keys(&"PRIVATE KEY-----".repeat(1000)).len(), 1);
+        assert_eq!(super::private_keys(&"-----END PRIVATE KEY-----".repeat(1000)).len(), 0);
     }
 
     #[test]

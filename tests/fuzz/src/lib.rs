@@ -1,0 +1,70 @@
+//! Fuzz targets for everything that osdpl reads from others: specs, catalogue files, expressions, chart archives,
+//! release records, Secrets that describe Ceph, and logs.
+//!
+//! A target is a function that passes an input to the functions that the operator itself calls. It must not panic, and
+//! it may not allocate more than its limit. `make fuzz` runs each target with libFuzzer, which changes the seeds and
+//! keeps inputs that reach new code. `tests/fuzz/tests/seeds.rs` runs only the seeds.
+
+mod catalogue;
+mod cel;
+mod ceph;
+mod charts;
+mod logs;
+mod records;
+mod sections;
+mod session;
+mod spec;
+
+pub use session::Session;
+
+use peak_alloc::PeakAlloc;
+
+/// Counts the memory that an input takes. libFuzzer's own memory does not count: it does not use Rust's allocator.
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// A function to fuzz.
+pub struct Target {
+    /// The name of the target.
+    pub name: &'static str,
+    /// The number of bytes that the target may allocate for one input.
+    pub memory: usize,
+    /// Passes an input to the tested functions.
+    pub run: fn(&[u8]),
+    /// Returns the inputs with which libFuzzer begins.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// All targets, in the order in which `make fuzz` runs them.
+pub const TARGETS: [Target; 7] = [
+    // A spec takes a few MiB to resolve, and a schema error quotes no values.
+    Target { name: "spec", memory: 128 << 20, run: spec::run, seeds: spec::seeds },
+    Target { name: "catalogue", memory: 128 << 20, run: catalogue::run, seeds: catalogue::seeds },
+    // One expression may create values of 8 MiB.
+    Target { name: "cel", memory: 64 << 20, run: cel::run, seeds: cel::seeds },
+    // A chart may have 20 MiB. The store holds it unpacked and, while it writes the archive, packed.
+    Target { name: "charts", memory: 128 << 20, run: charts::run, seeds: charts::seeds },
+    // A payload may unpack to 16 MiB and 250 000 items.
+    Target { name: "records", memory: 128 << 20, run: records::run, seeds: records::seeds },
+    Target { name: "ceph", memory: 16 << 20, run: ceph::run, seeds: ceph::seeds },
+    Target { name: "logs", memory: 16 << 20, run: logs::run, seeds: logs::seeds },
+];
+
+/// Runs a target with an input, and returns the number of bytes that it has allocated at most at one time.
+///
+/// # Panics
+/// If the target panics or exceeds its limit.
+pub fn measure(target: &Target, input: &[u8]) -> usize {
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    (target.run)(input);
+    let grown = MEMORY.peak_usage().saturating_sub(before);
+    assert!(grown <= target.memory, "{} allocates {grown} bytes, more than {}", target.name, target.memory);
+    grown
+}
+
+/// Returns the text of a file of the repository.
+fn read(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    std::fs::read_to_string(format!("{root}{path}")).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

@@ -1,0 +1,65 @@
+//! Logs of pods and output of helm, from which the operator removes secrets.
+//!
+//! A part with the name `secret` is a value of a Secret. All other parts are the log.
+
+use osdpl_core::scrub::{REDACTED, Scrubber, collect_secret_scalars};
+use serde_json::Value;
+
+use crate::sections;
+
+/// The name of a part that is a secret.
+const SECRET: &str = "secret";
+
+/// The minimum length of a secret that the scrubber searches for.
+const SHORTEST: usize = 4;
+
+pub fn run(input: &[u8]) {
+    let (secrets, logs): (Vec<_>, Vec<_>) =
+        sections::parse(input).into_iter().partition(|(name, _)| *name == SECRET.as_bytes());
+    let text = |parts: Vec<(&[u8], &[u8])>| -> Vec<String> {
+        parts.into_iter().map(|(_, content)| String::from_utf8_lossy(content.trim_ascii()).into_owned()).collect()
+    };
+    let (secrets, log) = (text(secrets), text(logs).join("\n"));
+    let values: Vec<Value> = secrets.iter().map(|secret| secret.as_str().into()).collect();
+    let scrubber = Scrubber::new(values.iter().flat_map(collect_secret_scalars));
+    let texts = [scrubber.scrub(&log), scrubber.scrub_beginning(&log), scrubber.scrub_end(&log)];
+    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
+        let is_clean = |text: &String| text.split(REDACTED).all(|part| !part.contains(secret.as_str()));
+        assert!(texts.iter().all(is_clean), "the secret {secret:?} is left in {texts:?}");
+    }
+}
+
+pub fn seeds() -> Vec<Vec<u8>> {
+    let key = "-----BEGIN RSA KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END RSA KEY-----";
+    let logs = [
+        (
+            "p@ss/w\"rd u?",
+            "a=cEBzcy93InJkIHU/;b=p%40ss%2Fw%22rd%20u%3F;c=p@ss/w\\\"rd u?\nmysql+pymysql://nova:s3cret@db:3306/nova",
+        ),
+        (
+            "hunter2hunter2",
+            "{\"auth\": {\"api_password\": \"hunter2hunter2\", \"user\": \"x\"}}\nAuthorization: Bearer gAAAAABhunter2",
+        ),
+        (
+            "Zt7KqLw92mXs",
+            "eDpadDdLcUx3OTJtWHM7\n12:00 token: eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJlLXNpZ25hdHVyZQ\nrabbit://a:b@h1:5672,c:d@h2:5672/",
+        ),
+        (
+            key,
+            "12:00 MIIEvQIBADANBgkqhkiG9w0B\n12:01 AQEFAASCBKcwggSjAgEAAoIB\n    AQEFAASCBKcwggSjAgEAAoIB\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END",
+        ),
+        (
+            "",
+            "smtp_auth_password: 'hunter2'\nSECRET_KEY = 'hunter2'\nuserPassword:: aHVudGVyMg==\noptions: {host: 10.0.0.1, api_token: hunter2}",
+        ),
+    ];
+    let mut seeds: Vec<_> = logs.map(|(secret, log)| sections::write([(SECRET, secret), ("log", log)])).into();
+    let many = |text: &str| text.repeat(32_768 / text.len());
+    seeds.push(sections::write([(SECRET, many("password="))]));
+    // The longest output of helm that the operator keeps.
+    seeds.extend(
+        ["password=", "a:b@", "://", "gAAAAA", "= \t", "-----BEGIN KEY-----"]
+            .map(|text| (many(text) + &many(text)).into()),
+    );
+    seeds
+}

@@ -1,0 +1,16 @@
+//! Runs all fuzz targets with their seeds, which include inputs that once were too expensive.
+
+use fuzz::{TARGETS, measure};
+
+// A single test, because `measure` counts the memory of the whole process.
+#[test]
+fn all_targets_accept_their_seeds() {
+    for target in &TARGETS {
+        let seeds = (target.seeds)();
+        assert!(!seeds.is_empty(), "{} has no seeds", target.name);
+        // The first run also allocates what later runs share, such as the catalogue.
+        (target.run)(&seeds[0]);
+        let most = seeds.iter().map(|seed| measure(target, seed)).max().unwrap_or_default();
+        println!("{}: {} seeds, at most {most} bytes", target.name, seeds.len());
+    }
+}
