@@ -50,6 +50,7 @@ mod periodic;
 mod policy;
 mod pool;
 mod provisioning;
+mod proxy;
 mod relocation;
 mod rgw;
 mod rollout;

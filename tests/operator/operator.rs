@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
 use crate::pool::SYSTEM;
+use crate::proxy::Proxy;
 use crate::world::{World, with_timeout};
 
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
@@ -21,6 +22,7 @@ pub struct Setup<'a> {
     charts: PathBuf,
     arguments: Vec<OsString>,
     pod: Option<&'a str>,
+    kubeconfig: PathBuf,
 }
 
 /// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
@@ -34,7 +36,8 @@ impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
-        Setup { world: self, helm: 4, charts, arguments: Vec::new(), pod: None }
+        let kubeconfig = self.plane().operator.clone();
+        Setup { world: self, helm: 4, charts, arguments: Vec::new(), pod: None, kubeconfig }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -68,6 +71,12 @@ impl<'a> Setup<'a> {
         self.arguments(&[OsString::from("--catalog"), folder.into()])
     }
 
+    /// Makes the operator and its helm processes send all requests to this proxy of the API server.
+    pub fn through(mut self, proxy: &Proxy) -> Self {
+        proxy.kubeconfig.clone_into(&mut self.kubeconfig);
+        self
+    }
+
     /// Adds arguments to the command line of `osdpl operator`.
     pub fn arguments<T: Into<OsString> + Clone>(mut self, arguments: &[T]) -> Self {
         self.arguments.extend(arguments.iter().cloned().map(Into::into));
@@ -76,7 +85,7 @@ impl<'a> Setup<'a> {
 
     /// Starts the operator, and waits until its readiness probe succeeds.
     pub async fn start(self) -> Operator {
-        let Setup { world, helm, charts, arguments, pod } = self;
+        let Setup { world, helm, charts, arguments, pod, kubeconfig } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
         // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
@@ -91,7 +100,7 @@ impl<'a> Setup<'a> {
             .arg("--helm")
             .arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
-        command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
+        command.env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         if let Some(pod) = pod {
             command.env("POD_NAME", pod).env("POD_UID", pod);
         }
@@ -141,6 +150,11 @@ impl Operator {
             }
         };
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
+    }
+
+    /// Returns the id of the operator's process.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_nonzero().get()
     }
 
     /// Sends a signal to the operator's process.
