@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts sweep lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ test-charts:
 	$(CARGO) test --workspace --test operator adopt:: -- --ignored
 	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --workspace --test operator all_services::other_projects:: -- --ignored; \
 	else echo "skipped the tests with charts of other projects: $$CHARTS contains no chart rook-ceph"; fi
+
+## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes 40 minutes
+sweep:
+	$(CARGO) test --workspace --test operator sweep:: -- --ignored --nocapture --test-threads 1
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench: dist

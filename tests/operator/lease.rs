@@ -57,7 +57,7 @@ async fn start_both(world: &World) -> (Operator, Operator) {
 }
 
 /// Returns whether a process exists that its parent would not only have to reap.
-fn is_running(pid: i32) -> bool {
+pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
 }
