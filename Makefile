@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts test-upgrade faults fuzz lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ SECONDS ?= 600
 fuzz:
 	$(CARGO) clippy --package fuzz --features libfuzzer -- -D warnings
 	CARGO=$(CARGO) tests/fuzz/run $(SECONDS) $(TARGETS)
+
+## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes 40 minutes
+sweep:
+	$(CARGO) test --workspace --test operator sweep:: -- --ignored --nocapture --test-threads 1
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench: dist

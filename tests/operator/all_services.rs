@@ -150,7 +150,7 @@ impl World {
 
     /// Waits until the cloud is Ready. The timeout starts again whenever a release makes progress, so that the test
     /// does not fail on a slow machine.
-    async fn until_ready_with_progress(&self) -> OpenStackDeployment {
+    pub async fn until_ready_with_progress(&self) -> OpenStackDeployment {
         let mut steps_before = 0;
         loop {
             let has_progress = |cloud: &OpenStackDeployment| {

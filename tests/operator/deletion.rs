@@ -34,7 +34,7 @@ fn is_unmanaged(name: &str) -> bool {
 }
 
 /// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
-async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
+pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
     let secrets = secrets.items.into_iter().filter(|secret| {

@@ -60,6 +60,7 @@ mod secrets;
 mod several_clouds;
 mod spec;
 mod steady;
+mod sweep;
 mod tempest;
 mod unreadable;
 mod unusable;

@@ -4,6 +4,8 @@
 //! The proxy terminates TLS with its own certificate, and passes requests and responses on unchanged. Each connection of
 //! a client has a connection of its own to the API server; if one of them ends, the proxy ends the other one.
 
+mod tests;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;

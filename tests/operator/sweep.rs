@@ -1,0 +1,239 @@
+//! Kills the operator and its helm processes with SIGKILL at each write of a cloud's life, starts a new operator, and
+//! checks that the cloud converges.
+//!
+//! A proxy counts the writes of the operator and helm in a phase: install, upgrade or deletion. At write *n* it waits
+//! until the API server has done the write, withholds the response, and lets nothing pass any more. Then the test kills
+//! all processes. To kill *before* write *n* has the same effect as to kill after write *n* − 1, so this covers both.
+//! Releases are installed in parallel, so the order of writes differs between runs: *n* is a count, and each run prints
+//! the write that it hit. A sweep increases *n* until a run of the phase has fewer writes.
+//!
+//! The three phases of a run share a namespace, to save time: each has its own kill, and begins only when the cloud has
+//! converged after the last one. Each run has a new namespace.
+
+mod cycle;
+mod keys;
+mod kill;
+mod objects;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::cloud::{services, with_values};
+use crate::proxy::Request;
+use crate::world::{World, run_test};
+use cycle::{Phase, Points};
+
+/// The Secret with the credentials of the external message broker.
+const EXTERNAL: &str = "external-broker";
+
+/// The number of control planes that a sweep uses at once, for each processor.
+const PLANES_PER_PROCESSOR: usize = 3;
+
+/// A cloud that a sweep installs, upgrades and deletes.
+struct Cloud {
+    spec: Value,
+    upgraded: Value,
+    /// The number of its releases.
+    releases: usize,
+    /// The arguments of its operators.
+    arguments: Vec<String>,
+}
+
+impl Cloud {
+    /// Three releases: a database, a cache, and Keystone with hook Jobs before and after its objects, key Secrets and a
+    /// hook before its deletion. Keystone's broker is outside of the cluster. Switches off what only repeats other
+    /// Jobs.
+    fn keystone() -> Self {
+        let mut spec = services(&["keystone", "mariadb", "memcached"]);
+        let credentials = json!({"admin": {"name": EXTERNAL, "key": "admin"}});
+        spec["services"]["rabbitmq"] =
+            json!({"enabled": true, "external": {"host": "192.0.2.8"}, "credentials": credentials});
+        let manifests = json!({
+            "job_rabbit_init": false, "job_domain_manage": false, "job_bootstrap": false, "cron_fernet_rotate": false,
+            "cron_credential_rotate": false,
+        });
+        let values = |expiration: u32| {
+            let conf = json!({"keystone": {"token": {"expiration": expiration}}});
+            json!({"manifests": manifests, "bootstrap": {"enabled": false}, "conf": conf})
+        };
+        Self::new(with_values(spec.clone(), "keystone", values(3600)), |spec| {
+            with_values(spec, "keystone", values(7200))
+        })
+    }
+
+    /// Three releases that install quickly: the broker has a hook Job.
+    fn small() -> Self {
+        Self::new(services(&["mariadb", "memcached", "rabbitmq"]), |spec| {
+            with_values(spec, "rabbitmq", json!({"conf": {"rabbitmq": {"heartbeat": 30}}}))
+        })
+    }
+
+    /// Every stand-in chart, except for the network backend that the cloud does not use.
+    fn full() -> Self {
+        let ceph = json!({"mode": "external", "secret": {"name": crate::ceph::SECRET}, "objectStore": {}});
+        let spec = json!({
+            "openstackRelease": "2026.1", "presets": ["compute", "storage"], "services": {"tempest": {"enabled": true}},
+            "features": {"storage": {"ceph": ceph}, "network": {"backend": "ovs"}},
+        });
+        let debug = |name: &str| json!({"conf": {name: {"DEFAULT": {"debug": true}}}});
+        let upgrade = |spec| {
+            let names = ["keystone", "glance", "nova", "neutron"].into_iter();
+            names.fold(spec, |spec, name| with_values(spec, name, debug(name)))
+        };
+        // No program listens in simulated pods.
+        let arguments = vec!["--probes".to_owned(), "false".to_owned()];
+        Self { releases: 20, arguments, ..Self::new(spec, upgrade) }
+    }
+
+    fn new(mut spec: Value, upgrade: impl Fn(Value) -> Value) -> Self {
+        spec["deletionPolicy"] = json!("Retain");
+        let memory = json!({"conf": {"memcached": {"memory": 300}}});
+        let upgraded = with_values(upgrade(spec.clone()), "memcached", memory);
+        Self { spec, upgraded, releases: 3, arguments: Vec::new() }
+    }
+
+    /// Creates the objects that the spec refers to.
+    async fn prepare(&self, world: &World) {
+        let secret = json!({"metadata": {"name": EXTERNAL}, "stringData": {"admin": "a-password-of-the-broker"}});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        if self.spec.pointer("/features/storage").is_some() {
+            let keys = json!({
+                "manila.key": crate::ceph::SHARES, "manila.pool": "shares", "rgw_internal": "http://rgw.example.org:7480",
+            });
+            world.describe_ceph(keys).await;
+        }
+    }
+}
+
+/// Prints and records what happens in one run.
+#[derive(Default)]
+struct Log(Mutex<Run>);
+
+#[derive(Clone, Default)]
+struct Run {
+    /// The phase that runs, its kill point and the write that was hit, as text.
+    now: String,
+    /// For each phase that has passed: whether its kill point was hit, and the number of writes before the kill.
+    passed: Vec<(bool, usize)>,
+}
+
+impl Log {
+    fn enter(&self, phase: Phase, point: Option<usize>) {
+        let point = point.map_or("without a kill".to_owned(), |point| format!("write {point}"));
+        self.0.lock().unwrap().now = format!("{phase:?}, {point}");
+    }
+
+    fn hit(&self, write: &Request) {
+        self.0.lock().unwrap().now += &format!(": {write}");
+    }
+
+    fn leave(&self, writes: usize, recovery: Option<Duration>) {
+        let mut run = self.0.lock().unwrap();
+        let result = recovery.map_or(format!("not killed, {writes} writes"), |recovery| {
+            format!("converged after {:.1} s", recovery.as_secs_f64())
+        });
+        println!("{}: {result}", run.now);
+        run.passed.push((recovery.is_some(), writes));
+    }
+}
+
+/// Runs one cycle on a control plane of its own. Returns the phases that have passed, and the failure of the next one.
+fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
+    let log = Log::default();
+    let cycle = || run_test(name, async |world| Box::pin(cycle::run(world, cloud, points, &log)).await);
+    let failure = catch_unwind(AssertUnwindSafe(cycle)).err().map(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+        format!("{}: {text}", log.0.lock().unwrap().now)
+    });
+    (log.0.into_inner().unwrap(), failure)
+}
+
+/// The progress of a sweep.
+#[derive(Default)]
+struct Sweep {
+    runs: usize,
+    /// Whether a run of the phase had fewer writes than its kill point.
+    ended: [bool; 3],
+    /// The number of kills in each phase.
+    kills: [usize; 3],
+    failures: Vec<String>,
+}
+
+impl Sweep {
+    /// Returns the kill points of the next run; `None` if the sweep is complete.
+    fn next(&mut self, samples: Option<(usize, [usize; 3])>) -> Option<Points> {
+        self.runs += 1;
+        let points = match samples {
+            Some((samples, _)) if self.runs > samples => [None; 3],
+            // The middles of sections of equal length.
+            Some((samples, writes)) => writes.map(|writes| Some((writes * (2 * self.runs - 1)).div_ceil(2 * samples))),
+            None => self.ended.map(|ended| (!ended).then_some(self.runs)),
+        };
+        points.iter().any(Option::is_some).then_some(points)
+    }
+
+    fn note(&mut self, points: Points, (run, failure): (Run, Option<String>)) {
+        for (phase, (is_hit, _)) in run.passed.into_iter().enumerate() {
+            self.kills[phase] += usize::from(is_hit);
+            self.ended[phase] |= !is_hit && points[phase].is_some();
+        }
+        self.failures.extend(failure);
+    }
+}
+
+/// Runs a cloud without a kill, and then with kills at each write, or at this number of writes of each phase.
+fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
+    let started = Instant::now();
+    let (reference, failure) = run(name, cloud, [Some(usize::MAX); 3]);
+    assert_eq!(failure, None);
+    let writes: Vec<usize> = reference.passed.into_iter().map(|(_, writes)| writes).collect();
+    println!("without a kill, the three phases have {writes:?} writes");
+    let samples = samples.map(|samples| (samples, writes.try_into().unwrap()));
+    let progress = Mutex::<Sweep>::default();
+    let work = || {
+        while let Some(points) = { progress.lock().unwrap().next(samples) } {
+            let result = run(name, cloud, points);
+            progress.lock().unwrap().note(points, result);
+        }
+    };
+    let workers = PLANES_PER_PROCESSOR * std::thread::available_parallelism().unwrap().get();
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    let Sweep { kills, failures, .. } = progress.into_inner().unwrap();
+    println!(
+        "{} kill points (install, upgrade, deletion: {kills:?}) in {} s, {} failures",
+        kills.iter().sum::<usize>() + failures.len(),
+        started.elapsed().as_secs(),
+        failures.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
+}
+
+/// Kills once in each phase, and during the install of another cloud.
+#[test]
+fn a_sample_of_kills_converges() {
+    for points in [[Some(35), Some(12), Some(20)], [Some(70), None, None]] {
+        let (run, failure) = run("sweep-sample", &Cloud::small(), points);
+        assert_eq!(failure, None);
+        assert!(run.passed.iter().all(|(is_hit, _)| *is_hit), "{:?}", run.passed);
+    }
+}
+
+#[test]
+#[ignore = "takes half an hour: make sweep"]
+fn every_kill_converges() {
+    sweep("sweep", &Cloud::keystone(), None);
+}
+
+#[test]
+#[ignore = "takes ten minutes: make sweep"]
+fn sampled_kills_of_a_full_cloud_converge() {
+    sweep("sweep-full", &Cloud::full(), Some(4));
+}

@@ -1,0 +1,105 @@
+//! Watches the Secrets with generated passwords and keys. None of them may change once it has a value.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use futures::StreamExt;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::world::World;
+
+/// The first content of a Secret: its uid and data.
+type Content = (Option<String>, BTreeMap<String, ByteString>);
+
+/// The watches of a test.
+pub struct Keys {
+    state: Arc<Mutex<State>>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+#[derive(Default)]
+struct State {
+    first: BTreeMap<String, Content>,
+    changes: Vec<String>,
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Keys {
+    /// Starts the watches. Also plays the Jobs that write keys into empty Secrets, because the pods of the test run no
+    /// program: when the Job `NAME-setup` succeeds, the Secret `NAME-keys` gets a key.
+    pub fn watch(world: &World) -> Self {
+        let state = Arc::<Mutex<State>>::default();
+        let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
+        let writer = tokio::spawn(fill(world.api(), world.api()));
+        Self { state, tasks: [observer, writer] }
+    }
+
+    /// Checks that no watched Secret has changed, was replaced or was deleted. Returns the number of Secrets with
+    /// values.
+    pub fn check(&self) -> usize {
+        let state = self.state.lock().unwrap();
+        assert!(state.changes.is_empty(), "no password or key may change: {:?}", state.changes);
+        state.first.len()
+    }
+}
+
+fn is_watched(name: &str) -> bool {
+    name.contains("-credentials-") || name.ends_with("-keys")
+}
+
+async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
+    let mut events = pin!(watch(secrets, watcher::Config::default()).default_backoff());
+    while let Some(event) = events.next().await {
+        let mut state = state.lock().unwrap();
+        match event {
+            Ok(Event::Apply(secret) | Event::InitApply(secret)) if is_watched(&secret.name_any()) => {
+                state.note(&secret);
+            }
+            Ok(Event::Delete(secret)) if state.first.contains_key(&secret.name_any()) => {
+                state.changes.push(format!("{} was deleted", secret.name_any()));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    /// Compares a version of a Secret with the first version that had a value. Does not keep the values in messages.
+    fn note(&mut self, secret: &Secret) {
+        let now: Content = (secret.uid(), secret.data.clone().unwrap_or_default());
+        match self.first.get(&secret.name_any()) {
+            Some(first) if first.0 != now.0 => self.changes.push(format!("{} was replaced", secret.name_any())),
+            Some(first) if first.1 != now.1 => self.changes.push(format!("{} was changed", secret.name_any())),
+            None if !now.1.is_empty() => drop(self.first.insert(secret.name_any(), now)),
+            Some(_) | None => {}
+        }
+    }
+}
+
+async fn fill(jobs: Api<Job>, secrets: Api<Secret>) {
+    let mut events = pin!(watch(jobs, watcher::Config::default()).default_backoff().applied_objects());
+    while let Some(event) = events.next().await {
+        let Ok(job) = event else { continue };
+        let succeeded = job.status.as_ref().is_some_and(|status| status.succeeded > Some(0));
+        let Some(name) = job.name_any().strip_suffix("-setup").map(|name| format!("{name}-keys")) else { continue };
+        let secret = if succeeded { secrets.get_opt(&name).await.unwrap() } else { None };
+        if secret.is_some_and(|secret| secret.data.unwrap_or_default().is_empty()) {
+            let key = Patch::Merge(json!({"stringData": {"0": format!("key of {}", job.uid().unwrap())}}));
+            secrets.patch(&name, &PatchParams::default(), &key).await.unwrap();
+        }
+    }
+}
