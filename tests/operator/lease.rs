@@ -16,11 +16,11 @@ use crate::pool::SYSTEM;
 use crate::world::{World, now, run_test, with_timeout};
 
 /// The hook Job of rabbitmq at which helm waits in these tests.
-const HOOK: &str = "rabbitmq-cluster-wait";
+pub const HOOK: &str = "rabbitmq-cluster-wait";
 
 impl World {
     /// Waits until the operators' Lease satisfies the predicate, and returns its content.
-    async fn until_lease(&self, what: &str, is: impl Fn(&LeaseSpec) -> bool) -> LeaseSpec {
+    pub async fn until_lease(&self, what: &str, is: impl Fn(&LeaseSpec) -> bool) -> LeaseSpec {
         let api: Api<Lease> = Api::namespaced(self.client.clone(), SYSTEM.0);
         let fits = |lease: Option<&Lease>| lease.and_then(|lease| lease.spec.as_ref()).is_some_and(&is);
         let found = with_timeout(what, Box::pin(await_condition(api, osdpl_operator::lease::NAME, fits))).await;
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Returns the writes of the operator in this pod after `since`.
-    fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
+    pub fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
         let agent = format!("({pod})");
         let mut writes = self.writes_since(since);
         writes.retain(|entry| entry.user_agent.ends_with(&agent));
@@ -57,13 +57,13 @@ async fn start_both(world: &World) -> (Operator, Operator) {
 }
 
 /// Returns whether a process exists that its parent would not only have to reap.
-fn is_running(pid: i32) -> bool {
+pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Lets the hook end, waits until the cloud is Ready, and checks that the two operators together ran helm twice.
-async fn finish(world: &World) {
+pub async fn finish(world: &World) {
     world.cluster().remove_rule(HOOK).await.unwrap();
     let cloud = world.until_ready().await;
     assert_eq!((cloud.child("rabbitmq").revision, world.helm_runs().len()), (Some(2), 2));

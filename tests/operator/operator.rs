@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
@@ -20,7 +21,8 @@ pub struct Setup<'a> {
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
-    pod: Option<&'a str>,
+    /// The name and the uid of the operator's pod.
+    pod: Option<(&'a str, &'a str)>,
 }
 
 /// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
@@ -53,7 +55,13 @@ impl<'a> Setup<'a> {
     /// Makes the operator behave as in a pod with this name and uid. Operators in other pods then don't see whether its
     /// process has ended. The audit log shows the name.
     pub fn pod(mut self, name: &'a str) -> Self {
-        self.pod = Some(name);
+        self.pod = Some((name, name));
+        self
+    }
+
+    /// Makes the operator behave as in this pod, see [`Setup::pod`].
+    pub fn in_pod(mut self, pod: &'a Pod) -> Self {
+        self.pod = pod.metadata.name.as_deref().zip(pod.metadata.uid.as_deref());
         self
     }
 
@@ -92,8 +100,8 @@ impl<'a> Setup<'a> {
             .arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", &world.plane().operator).env_remove("RUST_LOG");
-        if let Some(pod) = pod {
-            command.env("POD_NAME", pod).env("POD_UID", pod);
+        if let Some((name, uid)) = pod {
+            command.env("POD_NAME", name).env("POD_UID", uid);
         }
         // The operator's chart sets this variable.
         command.env("OSDPL_NAMESPACES", world.permitted());
@@ -118,6 +126,16 @@ impl Operator {
     /// Returns the text of the readiness probe.
     pub fn readiness(&self) -> String {
         get(self.address, "/readyz").unwrap()
+    }
+
+    /// Whether the liveness probe succeeds.
+    pub fn is_live(&self) -> bool {
+        get(self.address, "/livez").is_some()
+    }
+
+    /// Returns the id of the operator's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Returns the operator's metrics in the text format of Prometheus.

@@ -41,8 +41,8 @@ pub struct World {
     allows_errors: AtomicBool,
 }
 
-/// Runs a test in its own environment. Afterwards checks that no credential leaked and the operator logged no error. If
-/// the test fails, prints the state of its cluster.
+/// Runs a test in its own environment. Afterwards checks that no credential leaked, that at most one helm process ran for
+/// a release at a time, and that the operator logged no error. If the test fails, prints the state of its cluster.
 pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
         let world = Box::pin(World::new(name)).await;
@@ -50,6 +50,7 @@ pub fn run_test(name: &str, test: impl AsyncFnOnce(&World)) {
         let run = async {
             test(&world).await;
             world.check_no_leaked_secrets().await;
+            Recorder::existing(world.folder.path()).check_no_overlap();
             if !world.allows_errors.load(Ordering::Relaxed) {
                 world.check_no_errors();
             }
