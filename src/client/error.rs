@@ -29,15 +29,21 @@ impl Error {
     }
 }
 
-/// Returns the message of the API server. If a permission is missing, adds the remedy.
+/// Returns the message of the API server. If a permission is missing, or the CRD is too old, adds the remedy.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
             format!("{} (grant the permission with rbac.extraRules of the operator's chart)", status.message)
         }
+        kube::Error::Api(status) if status.message.contains(UNDECLARED) => {
+            format!("{} (the CRD is older than this version of osdpl: apply the CRD, osdpl crd)", status.message)
+        }
         other => api_message(other),
     }
 }
+
+/// The text with which the API server refuses a field that the CRD does not have.
+const UNDECLARED: &str = "field not declared in schema";
 
 /// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
 pub fn api_message(error: &kube::Error) -> String {

@@ -18,7 +18,9 @@ use crate::catalog::Catalog;
 use crate::desired::Finding;
 use crate::observed::{Labels, Node, NodeCount};
 
-pub use removal::{LabelBatch, LabelLosses, LabelRemoval, after_batch, losses, next_batch, removal_target, unfinished};
+pub use removal::{
+    LabelApproval, LabelBatch, LabelLosses, LabelRemoval, after_batch, losses, next_batch, removal_target, unfinished,
+};
 
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;

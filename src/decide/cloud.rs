@@ -221,7 +221,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
         compared = comparison::compare_releases(draft, desired, &observed, &policy);
         observed.comparisons.clone_from(&draft.kept.comparisons);
     }
-    observed.label_losses = nodes::label_losses(draft, &cloud.removals);
+    observed.label_losses = nodes::label_losses(&cloud.removals);
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
     // Errors about additions come first, because they may cause the other errors.
     let mut findings = draft.snapshot.catalog_findings.clone();
@@ -274,8 +274,8 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
-    let is_agreed = policy.approved.as_ref() == Some(&releases.hash);
-    let label_removal = nodes::approve_removals(draft, removals, is_agreed);
+    let agreed = policy.approved.as_deref().filter(|hash| *hash == releases.hash);
+    let label_removal = nodes::approve_removals(draft, removals, agreed);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
     draft.requests.watches = Some(Watches {
         drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),

@@ -10,8 +10,8 @@ use super::requests::{Read, Received, Response};
 use osdpl_core::api::{self, LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes::{
-    Inventory, LabelBatch, LabelChange, LabelLosses, LabelRemoval, after_batch, count_labelled_nodes, losses,
-    next_batch, removal_target, unfinished,
+    Inventory, LabelApproval, LabelBatch, LabelChange, LabelLosses, LabelRemoval, after_batch, count_labelled_nodes,
+    losses, next_batch, removal_target, unfinished,
 };
 use osdpl_core::observed::{Class, ClusterInfo, Range};
 use osdpl_lint::rule;
@@ -25,6 +25,8 @@ pub(crate) struct LabelRemovals {
     /// The changes of the nodes that lose labels.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
+    /// The removal that the status contains, if it is not finished.
+    stored: Option<LabelRemovalStatus>,
     batch: LabelBatch,
 }
 
@@ -33,11 +35,12 @@ pub(crate) struct LabelRemovals {
 /// [`approve_removals`] decides about the rest of the removal, because the decision needs the target hash.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
     let pending = losses(&changes);
+    let stored = stored_removal(draft, &pending, &changes);
     let settings = &draft.snapshot.deployment.spec.nodes.rollout;
     let batch = if draft.paused {
         LabelBatch::default()
     } else {
-        next_batch(&pending, stored_removal(draft, &pending), settings, draft.snapshot.now)
+        next_batch(&pending, stored.as_ref(), settings, draft.snapshot.now)
     };
     draft.requeue(batch.requeue_at);
     let (losing, adding): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -50,23 +53,26 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
     let mut problems = label(draft, &adding, "the spec assigns these roles to the node");
     problems.extend(label(draft, &removing, REMOVAL_REASON));
     draft.problems.extend(problems);
-    LabelRemovals { changes: losing, pending, batch }
+    LabelRemovals { changes: losing, pending, stored, batch }
 }
 
 /// Returns the labels that nodes lose in the desired state. The labels are part of the target hash.
-pub(crate) fn label_losses(draft: &Draft<'_>, removals: &LabelRemovals) -> LabelLosses {
-    removal_target(&removals.pending, stored_removal(draft, &removals.pending))
+pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
+    removal_target(&removals.pending, removals.stored.as_ref())
 }
 
-/// Decides which removals of labels are approved, and plans the others as actions that wait for approval.
+/// Decides which removals of labels are approved, and plans the others as actions that wait for approval. `agreed` is
+/// the hash of the present target, if a person approved it.
 ///
 /// osdpl removes the labels only after the status contains the approval, so not before the next pass.
-pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, is_agreed: bool) -> LabelRemoval {
-    let LabelRemovals { changes, pending, batch } = removals;
-    let (snapshot, stored) = (draft.snapshot, stored_removal(draft, pending));
+pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, agreed: Option<&str>) -> LabelRemoval {
+    let LabelRemovals { changes, pending, stored, batch } = removals;
+    let snapshot = draft.snapshot;
     let in_status = snapshot.deployment.status.as_ref().and_then(|status| status.label_removal.as_ref());
     let is_automatic = snapshot.deployment.spec.nodes.rollout.approval == Some(api::Approval::Automatic);
-    let removal = after_batch(pending, stored, batch, is_agreed || is_automatic, snapshot.now);
+    let by_spec = if is_automatic { LabelApproval::Spec } else { LabelApproval::Missing };
+    let approval = agreed.map_or(by_spec, LabelApproval::Person);
+    let removal = after_batch(pending, stored.as_ref(), batch, approval, snapshot.now);
     for (name, change) in changes.iter().filter(|(name, _)| removal.awaiting.contains_key(*name)) {
         let action = Action::LabelNode { name: name.clone(), change: change.clone() };
         draft.add(Planned { approval: Approval::Missing, ..Planned::new(action, REMOVAL_REASON) });
@@ -88,18 +94,26 @@ pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, 
 
 /// Whether the status contains the approved removal, so that osdpl no longer needs the annotation with the approval.
 pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStatus>) -> bool {
-    removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| stored.nodes == status.nodes))
+    let is_same = |stored: &LabelRemovalStatus, status: &LabelRemovalStatus| {
+        (&stored.nodes, &stored.hash) == (&status.nodes, &status.hash)
+    };
+    removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| is_same(stored, status)))
 }
 
 /// Returns the removal that the status contains, if it is not finished. If the operator has executed a batch that the
 /// status does not contain yet, the result contains that batch.
-fn stored_removal<'a>(draft: &Draft<'a>, pending: &LabelLosses) -> Option<&'a LabelRemovalStatus> {
+fn stored_removal(
+    draft: &Draft<'_>,
+    pending: &LabelLosses,
+    changes: &BTreeMap<String, LabelChange>,
+) -> Option<LabelRemovalStatus> {
     let deployment = &draft.snapshot.deployment;
     let stored = deployment.status.as_ref().and_then(|status| status.label_removal.as_ref());
     let newer = draft.snapshot.kept.label_removal.as_ref();
     let newer = newer.filter(|newer| stored.is_some_and(|stored| stored.nodes == newer.nodes));
-    let stored = newer.or(stored);
-    unfinished(pending, stored, deployment.annotations().contains_key(api::APPROVE))
+    let approval = deployment.annotations().get(api::APPROVE).map(String::as_str);
+    let nodes = draft.snapshot.nodes.as_deref().unwrap_or(const { &Inventory::new() });
+    unfinished(pending, newer.or(stored), (nodes, changes), approval)
 }
 
 /// Plans to change the labels of nodes; returns the messages of the API server about changes that it refused.

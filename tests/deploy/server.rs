@@ -19,6 +19,9 @@ use crate::rbac::OBJECTS;
 use crate::render::{HELMS, helm, own};
 use crate::{path, read, resource};
 
+#[path = "server/people.rs"]
+mod people;
+
 /// The control plane that all tests of this file use; it stops with the process.
 struct Shared {
     runtime: tokio::runtime::Runtime,
@@ -274,106 +277,4 @@ fn uninstalling_the_chart_keeps_every_cloud() {
         helm(program, &["uninstall", "next", "--namespace", "kept", "--kubeconfig", kubeconfig], "").unwrap();
         kubectl(&["get", "osdpl", "cloud", "--namespace", "kept"], "").unwrap();
     }
-}
-
-/// Runs kubectl as another user; returns its output, or its error.
-fn kubectl_as(user: &str, arguments: &[&str]) -> Result<String, String> {
-    kubectl(&[arguments, &["--as", user, "--namespace", "approvals"]].concat(), "")
-}
-
-/// Waits until the API server enforces the policy. The API server starts to enforce a new policy after a delay, and
-/// sends no event when it does.
-fn until_enforced() {
-    let is_enforced = || annotate("editor", "osdpl.dev/approve=probe", true).is_err();
-    for _ in 0..600 {
-        if is_enforced() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("the API server does not enforce the policy");
-}
-
-fn annotate(user: &str, annotation: &str, is_dry: bool) -> Result<String, String> {
-    let dry = if is_dry { "--dry-run=server" } else { "--dry-run=none" };
-    kubectl_as(user, &["annotate", "--overwrite", "osdpl", "cloud", annotation, dry])
-}
-
-#[test]
-fn only_approvers_may_approve() {
-    let _ = run(namespaced("approvals"));
-    let own = own(&["crd.create=false", "rbac.create=true"]).into_iter();
-    let policies = own.filter(|object| {
-        let name = object["metadata"]["name"].as_str().unwrap();
-        ["osdpl-approvals", "osdpl-viewer", "osdpl-approver", "osdpl-admin"].contains(&name)
-    });
-    let role = |name: &str, verbs: &[&str]| {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-            "rules": [{"apiGroups": ["osdpl.dev"], "resources": ["openstackdeployments"], "verbs": verbs}],
-        })
-    };
-    let binding = |user: &str, role: &str| {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": user, "namespace": "approvals"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "User", "name": user}],
-        })
-    };
-    let operator = "system:serviceaccount:osdpl-system:osdpl";
-    let mut cloud = resource("{openstackRelease: '2026.1'}");
-    cloud["metadata"]["namespace"] = "approvals".into();
-    let others = [
-        role("test-editor", &["get", "patch", "update", "create", "delete"]),
-        binding("editor", "test-editor"),
-        binding("approver", "osdpl-approver"),
-        binding("admin", "osdpl-admin"),
-        binding("viewer", "osdpl-viewer"),
-        binding(operator, "test-editor"),
-        cloud,
-    ];
-    let items: Vec<Value> = policies.chain(others).collect();
-    assert_eq!(items.len(), 5 + 7);
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &list).unwrap();
-    until_enforced();
-
-    for annotation in
-        ["approve=1", "adopt=nova", "repair=nova", "skip-hooks=nova", "forget-nodes=n1", "delete-with-instances=c"]
-    {
-        let annotation = format!("osdpl.dev/{annotation}");
-        let refused = annotate("editor", &annotation, false).unwrap_err();
-        let name = annotation.split('=').next().unwrap();
-        assert!(refused.contains(&format!("{name}: editor may not set this annotation")), "{refused}");
-        assert!(refused.contains("osdpl-approver"), "{refused}");
-        annotate("approver", &annotation, false).unwrap();
-        annotate("admin", &format!("{annotation}2"), false).unwrap();
-        annotate("editor", &format!("{annotation}3"), false).unwrap_err();
-        annotate(operator, &format!("{annotation}4"), false).unwrap();
-        annotate("editor", &format!("{name}-"), false).expect("everyone may withdraw a request");
-    }
-    annotate("editor", "example.com/note=1", false).unwrap();
-    annotate("viewer", "example.com/note=2", false).unwrap_err();
-
-    let pause = |user: &str| {
-        let patch = json!({"spec": {"paused": true}}).to_string();
-        kubectl_as(user, &["patch", "osdpl", "cloud", "--type", "merge", "--dry-run=server", "-p", &patch])
-    };
-    let refused = pause("approver").unwrap_err();
-    assert!(
-        refused.contains("spec: approver may approve changes of this resource, but not edit its spec"),
-        "{refused}"
-    );
-    pause("editor").unwrap();
-    pause("admin").unwrap();
-
-    kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
-    let mut approved = resource("{openstackRelease: '2026.1'}");
-    approved["metadata"]["annotations"] = json!({"osdpl.dev/approve": "1"});
-    let create =
-        |user: &str| kubectl(&["create", "-f", "-", "--as", user, "--namespace", "approvals"], &approved.to_string());
-    assert!(create("editor").unwrap_err().contains("may not set this annotation"));
-    create("admin").unwrap();
-    kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
 }

@@ -51,14 +51,28 @@ impl Recorder {
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
         // The script writes each line with a single `printf`, because several helm processes append to the log
-        // concurrently.
-        // Each process that changes a release holds a lock of the release from here until its end.
+        // concurrently. helm inherits the lock of its release, and holds it until its process has ended.
         let script = format!(
-            "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
-             case $1 in upgrade|uninstall)\nlast= name= namespace=\nfor word; do\ncase $last in --) name=$word; break;; \
-             --namespace) namespace=$word;; esac\nlast=$word\ndone\nexec 9>>{log}.$namespace.$name.lock\n\
-             flock -n 9 || echo \"$line\" >>{log}.overlaps;; esac\n\
-             if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
+            r#"#!/bin/sh
+line=$(printf '\037%s' "$@")
+printf '%s%s\n' $$ "$line" >>{log}
+env >>{log}.environment
+case $1 in
+upgrade | uninstall)
+    for argument; do
+        case $last in
+        --namespace) namespace=$argument ;;
+        --) release=$argument ;;
+        esac
+        last=$argument
+    done
+    exec 9>>"{log}.$namespace.$release.lock"
+    flock --nonblock 9 || printf '%s %s/%s\n' $$ "$namespace" "$release" >>{log}.overlaps
+    ;;
+esac
+if [ "$1" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi
+exec {helm} "$@"
+"#,
             log = log.display(),
             hold = pipe(folder).display(),
             helm = helm.display()
@@ -66,11 +80,6 @@ impl Recorder {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         Self { program, log }
-    }
-
-    /// Returns the command lines of helm processes that started while another helm process worked on the same release.
-    pub fn overlaps(&self) -> String {
-        std::fs::read_to_string(format!("{}.overlaps", self.log.display())).unwrap_or_default()
     }
 
     /// Returns every `helm upgrade` and `helm uninstall` that the operator has started, oldest first.
@@ -82,6 +91,12 @@ impl Recorder {
             Run { pid: fields.next().unwrap().parse().unwrap(), arguments: fields.collect() }
         });
         runs.filter(|run| matches!(run.verb(), "upgrade" | "uninstall")).collect()
+    }
+
+    /// Checks that no two helm processes changed the same release at the same time, not even those of two operators.
+    pub fn check_no_overlap(&self) {
+        let overlaps = std::fs::read_to_string(self.log.with_extension("log.overlaps")).unwrap_or_default();
+        assert!(overlaps.is_empty(), "helm started while another helm process ran for the same release: {overlaps}");
     }
 }
 
@@ -111,8 +126,13 @@ impl World {
 
     /// Runs helm 4 in the test's namespace as a user with all rights.
     pub fn helm(&self, arguments: &[&str]) -> Output {
+        self.run_helm_in(&self.namespace, arguments)
+    }
+
+    /// Runs helm 4 in this namespace as a user with all rights.
+    pub fn run_helm_in(&self, namespace: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.cluster().helm(4).unwrap());
-        command.args(arguments).args(["--namespace", &self.namespace]).env("KUBECONFIG", self.cluster().kubeconfig());
+        command.args(arguments).args(["--namespace", namespace]).env("KUBECONFIG", self.cluster().kubeconfig());
         command.env("HOME", self.folder.path().join("home")).output().unwrap()
     }
 

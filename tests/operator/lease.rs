@@ -16,7 +16,7 @@ use crate::pool::SYSTEM;
 use crate::world::{World, now, run_test, with_timeout};
 
 /// The hook Job of rabbitmq at which helm waits in these tests.
-const HOOK: &str = "rabbitmq-cluster-wait";
+pub const HOOK: &str = "rabbitmq-cluster-wait";
 
 impl World {
     /// Waits until the operators' Lease satisfies the predicate, and returns its content.
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Returns the writes of the operator in this pod after `since`.
-    fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
+    pub fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
         let agent = format!("({pod})");
         let mut writes = self.writes_since(since);
         writes.retain(|entry| entry.user_agent.ends_with(&agent));
@@ -63,7 +63,7 @@ pub fn is_running(pid: i32) -> bool {
 }
 
 /// Lets the hook end, waits until the cloud is Ready, and checks that the two operators together ran helm twice.
-async fn finish(world: &World) {
+pub async fn finish(world: &World) {
     world.cluster().remove_rule(HOOK).await.unwrap();
     let cloud = world.until_ready().await;
     assert_eq!((cloud.child("rabbitmq").revision, world.helm_runs().len()), (Some(2), 2));

@@ -33,6 +33,7 @@ mod forged;
 mod helm;
 mod history;
 mod hooks;
+mod hostile;
 mod hosts;
 mod images;
 mod install;

@@ -71,8 +71,8 @@ impl<'a> Nodes<'a> {
     }
 }
 
-const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
-const SWITCH: (&str, &str) = ("openvswitch", "enabled");
+pub const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
+pub const SWITCH: (&str, &str) = ("openvswitch", "enabled");
 const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
 /// Returns a spec with these roles. With this spec, the operator removes labels from all nodes at once and without
@@ -82,7 +82,7 @@ fn with_roles(roles: Value) -> Value {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!` without a reference")]
-fn with_rollout(roles: Value, rollout: Value) -> Value {
+pub fn with_rollout(roles: Value, rollout: Value) -> Value {
     let mut spec = services(&["memcached"]);
     spec["nodes"] = json!({"rollout": rollout});
     // In a server-side apply, an empty map would become null, which the CRD forbids.
@@ -93,7 +93,7 @@ fn with_rollout(roles: Value, rollout: Value) -> Value {
 }
 
 /// Waits until the removal of labels from nodes waits for approval, and returns the resource.
-async fn until_labels_wait(world: &World) -> OpenStackDeployment {
+pub async fn until_labels_wait(world: &World) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();
         message.contains("would be removed from").then(|| cloud.clone())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Pod;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
@@ -26,7 +27,8 @@ pub struct Setup<'a> {
     charts: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
-    pod: Option<&'a str>,
+    /// The name and the uid of the operator's pod.
+    pod: Option<(&'a str, &'a str)>,
     kubeconfig: PathBuf,
 }
 
@@ -69,7 +71,13 @@ impl<'a> Setup<'a> {
     /// Makes the operator behave as if it ran in a pod with this name; the name is also the pod's uid. Operators in
     /// other pods then can't find out whether its process has ended. The audit log contains the name.
     pub fn pod(mut self, name: &'a str) -> Self {
-        self.pod = Some(name);
+        self.pod = Some((name, name));
+        self
+    }
+
+    /// Makes the operator behave as if it ran in this pod, see [`Setup::pod`].
+    pub fn in_pod(mut self, pod: &'a Pod) -> Self {
+        self.pod = pod.metadata.name.as_deref().zip(pod.metadata.uid.as_deref());
         self
     }
 
@@ -122,8 +130,8 @@ impl<'a> Setup<'a> {
         command.arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
-        if let Some(pod) = pod {
-            command.env("POD_NAME", pod).env("POD_UID", pod);
+        if let Some((name, uid)) = pod {
+            command.env("POD_NAME", name).env("POD_UID", uid);
         }
         // The operator's chart sets these variables.
         command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
@@ -167,6 +175,11 @@ impl Operator {
         get(self.address, "/readyz").unwrap()
     }
 
+    /// Whether the liveness probe succeeds.
+    pub fn is_live(&self) -> bool {
+        get(self.address, "/livez").is_some()
+    }
+
     /// Returns the operator's metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         get(self.address, "/metrics").unwrap()
@@ -190,7 +203,7 @@ impl Operator {
         with_timeout(&format!("the operator finds {releases} releases ready"), found).await;
     }
 
-    /// Returns the id of the operator's process.
+    /// Returns the ID of the operator's process.
     pub fn pid(&self) -> i32 {
         Pid::from_child(&self.child).as_raw_nonzero().get()
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Secret, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
@@ -11,7 +11,7 @@ use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services};
-use crate::world::{run_test, with_timeout};
+use crate::world::{World, run_test, with_timeout};
 
 #[test]
 fn older_cloud_takes_precedence_until_deleted() {
@@ -113,17 +113,31 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         world.delete().await;
         world.until_gone().await;
 
+        let kept = kept_objects(world).await;
         // The second cloud has no mariadb: mariadb's chart contains a CRD, and a CRD belongs to only one release, here
         // to mariadb of the first cloud.
-        let clouds = apply_in(&world.client, &second, &services(&["memcached"])).await;
+        let mut other = services(&["memcached", "rabbitmq"]);
+        other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
+        let clouds = apply_in(&world.client, &second, &other).await;
         until(&world.client, &second, "the second cloud is Ready", StatusAccess::is_ready).await;
-        world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
-        world.api::<Secret>().get("images-rbd-keyring").await.unwrap();
-        world.api::<Service>().get("memcached").await.unwrap();
+        assert_eq!(kept_objects(world).await, kept);
         delete_in_second(clouds).await;
-        world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
-        world.api::<Service>().get("memcached").await.unwrap();
+        assert_eq!(kept_objects(world).await, kept);
     });
+}
+
+/// Returns the uid and the content of the objects of Ceph and of the external service that the detached cloud uses.
+async fn kept_objects(world: &World) -> Vec<(Option<String>, Value)> {
+    let map = world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
+    let keyring = world.api::<Secret>().get("images-rbd-keyring").await.unwrap();
+    let service = world.api::<Service>().get("memcached").await.unwrap();
+    let endpoints = world.api::<Endpoints>().get("memcached").await.unwrap();
+    vec![
+        (map.uid(), json!(map.data)),
+        (keyring.uid(), json!(keyring.data)),
+        (service.uid(), json!(service.spec)),
+        (endpoints.uid(), json!(endpoints.subsets)),
+    ]
 }
 
 #[test]

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use super::LabelChange;
+use super::{Inventory, LabelChange};
 use crate::api::{LabelRemovalStatus, Rollout};
+use crate::observed::Node;
 
 /// The labels to remove from each node, as text: `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
@@ -24,6 +25,17 @@ pub struct LabelRemoval {
     pub awaiting: LabelLosses,
     /// The number of nodes of the approved removal that still have their labels.
     pub left: usize,
+}
+
+/// Who approved the removal of labels in the present target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelApproval<'a> {
+    /// Nobody.
+    Missing,
+    /// The spec, with `spec.nodes.rollout.approval: Automatic`.
+    Spec,
+    /// A person approved the target with this hash.
+    Person(&'a str),
 }
 
 /// The next batch of an approved removal.
@@ -42,14 +54,27 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
 }
 
 /// Returns the removal in the status if it is not finished: a node still has its labels, or the resource still has the
-/// annotation of the approval (`is_open`), because the approval also applies to other changes.
-pub fn unfinished<'a>(
+/// annotation of the approval, because the approval also applies to other changes. `approval` is the hash in that
+/// annotation.
+///
+/// The result lacks nodes that got the labels back, so that a later removal of these labels needs another approval.
+pub fn unfinished(
     pending: &LabelLosses,
-    stored: Option<&'a LabelRemovalStatus>,
-    is_open: bool,
-) -> Option<&'a LabelRemovalStatus> {
-    let is_left = |(name, labels): (&String, &String)| pending.get(name) == Some(labels);
-    stored.filter(|stored| is_open || stored.nodes.iter().any(is_left))
+    stored: Option<&LabelRemovalStatus>,
+    (nodes, changes): (&Inventory, &BTreeMap<String, LabelChange>),
+    approval: Option<&str>,
+) -> Option<LabelRemovalStatus> {
+    let mut removal = stored?.clone();
+    let is_left = |name: &String, labels: &String| pending.get(name) == Some(labels);
+    let is_set = |name: &String, label: &str| {
+        let is_ours = |node: &Node| node.ours.iter().any(|(key, value)| label == format!("{key}={value}"));
+        nodes.get(name).is_some_and(is_ours)
+            || changes.get(name).is_some_and(|change| change.gains.iter().any(|gain| gain == label))
+    };
+    let is_reassigned = |name: &String, labels: &String| labels.split(',').any(|label| is_set(name, label));
+    removal.nodes.retain(|name, labels| is_left(name, labels) || !is_reassigned(name, labels));
+    let is_open = approval.is_some_and(|hash| hash == removal.hash);
+    (is_open || removal.nodes.iter().any(|(name, labels)| is_left(name, labels))).then_some(removal)
 }
 
 /// Returns all labels that the present target removes: the `pending` labels, and the labels of the unfinished removal
@@ -87,18 +112,21 @@ pub fn next_batch(
     LabelBatch { nodes, requeue_at }
 }
 
-/// Returns the state of the removal after a pass that executes `batch`. `is_approved` says whether a person or the spec
+/// Returns the state of the removal after a pass that executes `batch`. `approval` says whether a person or the spec
 /// approved the present target.
 pub fn after_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
     batch: &LabelBatch,
-    is_approved: bool,
+    approval: LabelApproval<'_>,
     now: Timestamp,
 ) -> LabelRemoval {
     let mut status = stored.cloned().unwrap_or_default();
-    if is_approved {
+    if approval != LabelApproval::Missing {
         status.nodes.extend(pending.clone());
+    }
+    if let LabelApproval::Person(hash) = approval {
+        hash.clone_into(&mut status.hash);
     }
     if !batch.nodes.is_empty() {
         status.last_batch = Some(Time(now));
@@ -112,6 +140,8 @@ pub fn after_batch(
 mod tests {
     use super::*;
     use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+    const HASH: LabelApproval<'_> = LabelApproval::Person("hash");
 
     fn pending(names: &[&str]) -> LabelLosses {
         names.iter().map(|name| ((*name).to_owned(), "switch=on".to_owned())).collect()
@@ -134,9 +164,9 @@ mod tests {
         let all = pending(&["a", "b", "c"]);
         let none = next_batch(&all, None, &settings(2), at(0));
         assert_eq!(none, LabelBatch::default());
-        let waiting = after_batch(&all, None, &none, false, at(0));
+        let waiting = after_batch(&all, None, &none, LabelApproval::Missing, at(0));
         assert_eq!((&waiting.awaiting, waiting.status, waiting.left), (&all, None, 0));
-        let approved = after_batch(&all, None, &none, true, at(0));
+        let approved = after_batch(&all, None, &none, HASH, at(0));
         assert_eq!((approved.awaiting.len(), approved.left), (0, 3));
         let batch = next_batch(&all, approved.status.as_ref(), &settings(2), at(0));
         assert_eq!((names(&batch), batch.requeue_at), (vec!["a", "b"], Some(at(60))));
@@ -145,9 +175,9 @@ mod tests {
     #[test]
     fn the_target_stays_the_same_from_batch_to_batch() {
         let all = pending(&["a", "b", "c"]);
-        let approved = after_batch(&all, None, &LabelBatch::default(), true, at(0)).status;
+        let approved = after_batch(&all, None, &LabelBatch::default(), HASH, at(0)).status;
         let batch = next_batch(&all, approved.as_ref(), &settings(2), at(0));
-        let first = after_batch(&all, approved.as_ref(), &batch, false, at(0));
+        let first = after_batch(&all, approved.as_ref(), &batch, LabelApproval::Missing, at(0));
         let rest = pending(&["c"]);
         assert_eq!(removal_target(&rest, first.status.as_ref()), all);
         let early = next_batch(&rest, first.status.as_ref(), &settings(2), at(59));
@@ -155,21 +185,50 @@ mod tests {
         let last = next_batch(&rest, first.status.as_ref(), &settings(2), at(60));
         assert_eq!((names(&last), last.requeue_at), (vec!["c"], None));
         let none = pending(&[]);
-        assert!(unfinished(&rest, first.status.as_ref(), false).is_some());
-        assert!(unfinished(&none, first.status.as_ref(), true).is_some(), "the approval covers other changes, too");
-        assert_eq!(unfinished(&none, first.status.as_ref(), false), None);
-        assert_eq!(after_batch(&none, None, &LabelBatch::default(), false, at(60)), LabelRemoval::default());
+        let left = |pending: &LabelLosses, approval| {
+            unfinished(pending, first.status.as_ref(), (&Inventory::new(), &BTreeMap::new()), approval)
+        };
+        assert_eq!(left(&rest, None), first.status);
+        assert_eq!(left(&none, Some("hash")), first.status, "the approval covers other changes, too");
+        assert_eq!(left(&none, Some("0123")), None, "another approval does not cover the removal");
+        assert_eq!(left(&none, None), None);
+        let done = after_batch(&none, None, &LabelBatch::default(), LabelApproval::Missing, at(60));
+        assert_eq!(done, LabelRemoval::default());
+    }
+
+    #[test]
+    fn reassigned_node_needs_another_approval() {
+        let all = pending(&["a", "b", "c"]);
+        let approved = after_batch(&all, None, &LabelBatch::default(), HASH, at(0)).status;
+        let node = |ours| Node::new(None, None, Some(ours));
+        // The removal from `b` is done, `a` has the role again, and `c` gets it back now.
+        let nodes: Inventory =
+            [("a".to_owned(), node("switch=on")), ("b".into(), node("")), ("c".into(), node(""))].into();
+        let gain = LabelChange {
+            uid: String::new(),
+            labels: BTreeMap::new(),
+            gains: vec!["switch=on".into()],
+            losses: Vec::new(),
+        };
+        let changes = BTreeMap::from([("c".to_owned(), gain)]);
+        let left = unfinished(&pending(&[]), approved.as_ref(), (&nodes, &changes), Some("hash")).unwrap();
+        assert_eq!(left.nodes, pending(&["b"]));
+        let again = after_batch(&all, Some(&left), &LabelBatch::default(), LabelApproval::Missing, at(0));
+        assert_eq!(again.awaiting, pending(&["a", "c"]));
     }
 
     #[test]
     fn another_node_or_label_needs_another_approval() {
-        let approved = after_batch(&pending(&["a"]), None, &LabelBatch::default(), true, at(0)).status;
+        let approved = after_batch(&pending(&["a"]), None, &LabelBatch::default(), HASH, at(0)).status;
+        let after = |pending: &LabelLosses| {
+            after_batch(pending, approved.as_ref(), &LabelBatch::default(), LabelApproval::Missing, at(0))
+        };
         let mut more = pending(&["a", "b"]);
-        let removal = after_batch(&more, approved.as_ref(), &LabelBatch::default(), false, at(0));
+        let removal = after(&more);
         assert_eq!((removal.awaiting, removal.left), (pending(&["b"]), 1));
         assert_eq!(names(&next_batch(&more, approved.as_ref(), &settings(9), at(0))), ["a"]);
         more.insert("a".into(), "gateway=on,switch=on".into());
         assert_eq!(next_batch(&more, approved.as_ref(), &settings(9), at(0)), LabelBatch::default());
-        assert_eq!(after_batch(&more, approved.as_ref(), &LabelBatch::default(), false, at(0)).awaiting, more);
+        assert_eq!(after(&more).awaiting, more);
     }
 }

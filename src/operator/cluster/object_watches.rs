@@ -117,6 +117,11 @@ impl ObjectWatches {
         }
     }
 
+    /// Describes the limits that the watched objects exceed, one line each.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        [self.own_secrets.problems(), self.own_maps.problems()].concat()
+    }
+
     fn watch_object(&self, reference: &Reference) -> WatchedObject {
         let Reference { kind, namespace, name } = reference;
         match kind {

@@ -4,6 +4,9 @@
 //! the API server, but never older than osdpl's last write: the cache also stores the API server's response to each
 //! write, and keeps the version with the higher resourceVersion. If osdpl makes a write from an outdated object, the
 //! API server refuses the write, and osdpl removes the object from the cache.
+//!
+//! Whoever may write Secrets in a namespace can set the label. So a cache contains at most [`CAPACITY`] bytes. Plans
+//! request the objects that are not in the cache one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -21,17 +24,43 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
+/// The capacity of the cache of one kind in one namespace. The objects of a cloud with all services need a tenth of it.
+const CAPACITY: usize = 4 << 20;
+
+/// The size of an object without data: its metadata in memory.
+const METADATA: usize = 1 << 10;
+
+/// The number of objects per page of a list. An object has at most 1 MiB.
+const PAGE: u32 = 8;
+
 /// A kind of objects that this module can cache: Secrets and `ConfigMap`s.
 pub(super) trait OwnedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
+    /// Returns the size of the object's data.
+    fn data_size(&self) -> usize;
 }
 
-impl OwnedKind for Secret {}
-impl OwnedKind for ConfigMap {}
+impl OwnedKind for Secret {
+    fn data_size(&self) -> usize {
+        self.data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum()
+    }
+}
+
+impl OwnedKind for ConfigMap {
+    fn data_size(&self) -> usize {
+        let texts = self.data.iter().flatten().map(|(key, value)| key.len() + value.len());
+        let bytes = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        texts.chain(bytes).sum()
+    }
+}
 
 struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
+    /// The size of all cached objects.
+    size: usize,
+    /// Whether the cache had no room for an object since the last list.
+    is_full: bool,
     /// The names of the objects that the watch has received so far of a list that is not complete yet.
     listed: BTreeSet<ReleaseKey>,
     /// Whether the watch has completed its first list, or the API server forbade the list.
@@ -40,7 +69,7 @@ struct Cache<K> {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), listed: BTreeSet::new(), is_known: false }
+        Self { objects: BTreeMap::new(), size: 0, is_full: false, listed: BTreeSet::new(), is_known: false }
     }
 }
 
@@ -80,7 +109,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         let shared = Arc::clone(&cache);
         let apply = move |event| shared.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
         let api = Api::namespaced(self.client.clone(), namespace);
-        let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
+        let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL).page_size(PAGE));
         Watched { cache, _watch: spawn_watch(events, Arc::clone(&self.trigger), apply) }
     }
 
@@ -107,8 +136,23 @@ impl<K: OwnedKind> OwnedObjects<K> {
     /// Removes an object from the cache.
     pub(super) fn forget(&self, namespace: &str, name: &str) {
         if let Some(watched) = self.namespaces().get(namespace) {
-            watched.cache().objects.remove(&ReleaseKey::new(namespace, name));
+            watched.cache().remove(&ReleaseKey::new(namespace, name));
         }
+    }
+
+    /// Describes the caches that have no room for all objects, one line each.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let watched = self.namespaces();
+        let full = watched.iter().filter(|(_, watched)| watched.cache().is_full);
+        let describe = |(namespace, _): (&String, _)| {
+            format!(
+                "the {}s with the label {DEPLOYMENT_LABEL} in namespace {namespace} have more than {} MiB: delete those \
+                 that osdpl did not create, and find out what wrote them",
+                K::kind(&()),
+                CAPACITY >> 20
+            )
+        };
+        full.map(describe).collect()
     }
 
     fn namespaces(&self) -> MutexGuard<'_, BTreeMap<String, Watched<K>>> {
@@ -128,6 +172,7 @@ impl<K: OwnedKind> Cache<K> {
         match event {
             Ok(watcher::Event::Init) => {
                 self.listed.clear();
+                self.is_full = false;
                 false
             }
             Ok(watcher::Event::InitApply(object)) => {
@@ -137,7 +182,10 @@ impl<K: OwnedKind> Cache<K> {
             }
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
-                self.objects.retain(|name, _| listed.contains(name));
+                let gone: Vec<_> = self.objects.keys().filter(|name| !listed.contains(name)).cloned().collect();
+                for name in &gone {
+                    self.remove(name);
+                }
                 self.is_known = true;
                 true
             }
@@ -145,7 +193,8 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                !is_outdated && self.objects.remove(&name).is_some()
+                // The deleted object may be one that had no room, or make room for another one.
+                !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),
         }
@@ -158,9 +207,26 @@ impl<K: OwnedKind> Cache<K> {
         if self.objects.get(&name).is_some_and(is_known) {
             return false;
         }
-        self.objects.insert(name, Arc::new(object));
+        self.remove(&name);
+        let size = size(&object);
+        if self.size + size > CAPACITY {
+            self.is_full = true;
+        } else {
+            self.size += size;
+            self.objects.insert(name, Arc::new(object));
+        }
         true
     }
+
+    fn remove(&mut self, name: &ReleaseKey) -> bool {
+        let removed = self.objects.remove(name);
+        self.size -= removed.as_ref().map_or(0, |object| size(&**object));
+        removed.is_some()
+    }
+}
+
+fn size<K: OwnedKind>(object: &K) -> usize {
+    METADATA + object.data_size()
 }
 
 fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
@@ -208,6 +274,32 @@ mod tests {
         assert!(cache.apply(Ok(watcher::Event::Apply(secret(10)))));
         assert!(cache.apply(Ok(watcher::Event::Delete(secret(11)))));
         assert_eq!(version(&cache), None);
+    }
+
+    #[test]
+    fn bounds_the_size_of_all_objects() {
+        let sized = |name: &str, version, length: usize| {
+            let mut secret = secret(version);
+            secret.metadata.name = Some(name.to_owned());
+            secret.data = Some([("key".to_owned(), k8s_openapi::ByteString(vec![0; length]))].into());
+            secret
+        };
+        let mut cache = Cache::<Secret>::default();
+        for index in 0..20 {
+            cache.apply(Ok(watcher::Event::InitApply(sized(&format!("a{index}"), 1, 1 << 20))));
+            cache.apply(Ok(watcher::Event::InitApply(sized(&format!("b{index}"), 1, 10))));
+        }
+        assert!(cache.is_full && cache.size <= CAPACITY);
+        assert_eq!(cache.objects.len(), 3 + 20, "small objects have room");
+        for index in 0..20 {
+            cache.apply(Ok(watcher::Event::Apply(sized(&format!("a{index}"), 2, 10))));
+        }
+        assert_eq!(cache.objects.len(), 40);
+        assert_eq!(cache.size, 40 * (METADATA + 13));
+        for event in [watcher::Event::Init, watcher::Event::InitDone] {
+            cache.apply(Ok(event));
+        }
+        assert!(!cache.is_full && cache.size == 0);
     }
 
     #[test]

@@ -22,6 +22,13 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
+/// The number of Secrets per page of a list.
+const PAGE: u32 = 8;
+
+/// The maximum size of the contents of all Secrets with osdpl's label. Without it, others who set the label could use
+/// up the memory.
+const CAPACITY: usize = 4 << 20;
+
 /// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of
 /// the Secrets that the specs name. Skips namespaces that are not in `scope`.
 ///
@@ -33,13 +40,13 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
-    let own = ListParams::default().labels(DEPLOYMENT_LABEL);
-    let mut found = BTreeSet::new();
+    let own = ListParams::default().labels(DEPLOYMENT_LABEL).limit(PAGE);
+    let (mut found, mut capacity) = (BTreeSet::new(), CAPACITY);
     let namespaces: BTreeSet<String> = deployments.iter().flat_map(named_namespaces).collect();
     for namespace in namespaces.into_iter().filter(|namespace| scope.contains(namespace)) {
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-        let own = api.list(&own).await.with_context(|| format!("listing Secrets of the operator in {namespace}"))?;
-        found.extend(own.items.iter().flat_map(own_contents));
+        let what = || format!("listing Secrets of the operator in {namespace}");
+        found.extend(own_texts(&api, own.clone(), &mut capacity).await.with_context(what)?);
     }
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
     let is_served = |one: &DynamicObject| scope.contains(&one.namespace().unwrap_or_default());
@@ -55,6 +62,30 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
         }
     }
     Ok(found)
+}
+
+/// Lists Secrets page by page, and returns their contents, as long as the contents are within the capacity.
+async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize) -> kube::Result<Vec<String>> {
+    let mut found = Vec::new();
+    loop {
+        let list = api.list(&page).await?;
+        for text in list.items.iter().flat_map(own_contents) {
+            let Some(left) = capacity.checked_sub(text.len()) else {
+                tracing::warn!(
+                    "the Secrets with the label {DEPLOYMENT_LABEL} have more than {} MiB: before the first pass, logs may \
+                     contain the others",
+                    CAPACITY >> 20
+                );
+                return Ok(found);
+            };
+            *capacity = left;
+            found.push(text);
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
 }
 
 impl Reader {

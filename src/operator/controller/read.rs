@@ -120,7 +120,7 @@ impl Context {
             deployment: deployment.clone(),
             catalog: self.catalog(),
             catalog_findings: self.catalog.findings(),
-            problems: self.tasks.describe_problems(),
+            problems: [self.tasks.describe_problems(), self.inputs.problems()].concat(),
         };
         let mut snapshot = snapshot(inputs, &observation, &self.inputs, now());
         snapshot.helm = Helm {

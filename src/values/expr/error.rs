@@ -1,10 +1,19 @@
 //! Defines the errors of CEL expressions.
 
+/// The length in bytes at which messages cut off an expression, so that a long one does not displace the problem and the
+/// remedy.
+const QUOTED: usize = 400;
+
+/// Returns the beginning of a long expression or text, for a message.
+fn quote(text: &str) -> String {
+    if text.len() <= QUOTED { text.to_owned() } else { format!("{}…", &text[..text.floor_char_boundary(QUOTED)]) }
+}
+
 /// Why an expression can't be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The expression is not valid CEL.
-    #[error("`{expression}` is not a valid CEL expression: {problem}")]
+    #[error("`{}` is not a valid CEL expression: {problem}", quote(.expression))]
     Syntax {
         /// The expression as written.
         expression: String,
@@ -12,7 +21,7 @@ pub enum Error {
         problem: String,
     },
     /// The expression uses a variable that does not exist.
-    #[error("`{expression}` uses `{name}`, which does not exist; available are {known}")]
+    #[error("`{}` uses `{name}`, which does not exist; available are {known}", quote(.expression))]
     Variable {
         /// The expression as written.
         expression: String,
@@ -22,7 +31,7 @@ pub enum Error {
         known: String,
     },
     /// The expression can't be evaluated.
-    #[error("`{expression}` can't be evaluated: {problem}")]
+    #[error("`{}` can't be evaluated: {problem}", quote(.expression))]
     Evaluation {
         /// The expression as written.
         expression: String,
@@ -30,7 +39,7 @@ pub enum Error {
         problem: String,
     },
     /// The expression reads a Secret that is not available.
-    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
+    #[error("`{}` reads key {key:?} of Secret {name}, which is not available", quote(.expression))]
     UnavailableSecret {
         /// The expression as written.
         expression: String,
@@ -40,7 +49,7 @@ pub enum Error {
         key: String,
     },
     /// The expression returns a value of the wrong type.
-    #[error("`{expression}` must return {expected}")]
+    #[error("`{}` must return {expected}", quote(.expression))]
     Type {
         /// The expression as written.
         expression: String,
@@ -48,7 +57,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A text contains `${` without a closing `}`.
-    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
+    #[error("{:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`", quote(.0))]
     Unclosed(String),
 }
 

@@ -19,7 +19,8 @@ pub struct AuditEntry {
     /// The verb: `create`, `update`, `patch`, `delete` or `deletecollection`; for Secrets also `get`, `list` and
     /// `watch`, if [`Audit::secret_reads`] is set.
     pub verb: String,
-    /// The user who sent the request, such as `system:serviceaccount:osdpl:osdpl`.
+    /// The user who sent the request, such as `system:serviceaccount:osdpl:osdpl`; empty if the API server could not
+    /// authenticate the request.
     pub user: String,
     /// The name and version of the client program, as in `kubectl/v1.36.0`.
     pub user_agent: String,

@@ -1,0 +1,158 @@
+//! Checks the rights of people on a real API server: the roles and the ValidatingAdmissionPolicy of the operator's chart.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::{kubectl, namespaced, run};
+use crate::render::own;
+use crate::resource;
+
+/// The user of the operator's ServiceAccount.
+const OPERATOR: &str = "system:serviceaccount:osdpl-system:osdpl";
+
+static USERS: LazyLock<()> = LazyLock::new(create_users);
+
+/// Runs kubectl as another user; returns its output, or its error.
+fn kubectl_as(user: &str, arguments: &[&str]) -> Result<String, String> {
+    kubectl(&[arguments, &["--as", user, "--namespace", "approvals"]].concat(), "")
+}
+
+/// Creates the roles and the policies of the operator's chart, users with different rights, and a cloud.
+fn create_users() {
+    let _ = run(namespaced("approvals"));
+    let own = own(&["crd.create=false", "rbac.create=true"]).into_iter();
+    let policies = own.filter(|object| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        ["osdpl-approvals", "osdpl-viewer", "osdpl-approver", "osdpl-admin"].contains(&name)
+    });
+    let role = |name: &str, verbs: &[&str]| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": ["osdpl.dev"], "resources": ["openstackdeployments"], "verbs": verbs}],
+        })
+    };
+    let binding = |user: &str, role: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": user, "namespace": "approvals"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "User", "name": user}],
+        })
+    };
+    let mut cloud = resource("{openstackRelease: '2026.1'}");
+    cloud["metadata"]["namespace"] = "approvals".into();
+    let others = [
+        role("test-editor", &["get", "patch", "update", "create", "delete"]),
+        binding("editor", "test-editor"),
+        binding("approver", "osdpl-approver"),
+        binding("admin", "osdpl-admin"),
+        binding("viewer", "osdpl-viewer"),
+        binding(OPERATOR, "test-editor"),
+        cloud,
+    ];
+    let items: Vec<Value> = policies.chain(others).collect();
+    assert_eq!(items.len(), 5 + 7);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &list).unwrap();
+    until_enforced();
+}
+
+/// The API server enforces a new policy only some time after it was created, and sends no event then.
+fn until_enforced() {
+    let is_enforced = || {
+        annotate("editor", "osdpl.dev/approve=probe", true)
+            .is_err_and(|error| error.contains("may not set this annotation"))
+    };
+    for _ in 0..600 {
+        if is_enforced() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("the API server does not enforce the policy");
+}
+
+fn annotate(user: &str, annotation: &str, is_dry: bool) -> Result<String, String> {
+    let dry = if is_dry { "--dry-run=server" } else { "--dry-run=none" };
+    kubectl_as(user, &["annotate", "--overwrite", "osdpl", "cloud", annotation, dry])
+}
+
+#[test]
+fn only_approvers_may_approve() {
+    LazyLock::force(&USERS);
+    for annotation in
+        ["approve=1", "adopt=nova", "repair=nova", "skip-hooks=nova", "forget-nodes=n1", "delete-with-instances=c"]
+    {
+        let annotation = format!("osdpl.dev/{annotation}");
+        let refused = annotate("editor", &annotation, false).unwrap_err();
+        let name = annotation.split('=').next().unwrap();
+        assert!(refused.contains(&format!("{name}: editor may not set this annotation")), "{refused}");
+        assert!(refused.contains("osdpl-approver"), "{refused}");
+        annotate("approver", &annotation, false).unwrap();
+        annotate("admin", &format!("{annotation}2"), false).unwrap();
+        annotate("editor", &format!("{annotation}3"), false).unwrap_err();
+        annotate(OPERATOR, &format!("{annotation}4"), false).unwrap();
+        annotate("editor", &format!("{name}-"), false).expect("everyone may withdraw a request");
+    }
+    annotate("editor", "example.com/note=1", false).unwrap();
+    annotate("viewer", "example.com/note=2", false).unwrap_err();
+
+    let pause = |user: &str| {
+        let patch = json!({"spec": {"paused": true}}).to_string();
+        kubectl_as(user, &["patch", "osdpl", "cloud", "--type", "merge", "--dry-run=server", "-p", &patch])
+    };
+    let refused = pause("approver").unwrap_err();
+    assert!(
+        refused.contains("spec: approver may approve changes of this resource, but not edit its spec"),
+        "{refused}"
+    );
+    pause("editor").unwrap();
+    pause("admin").unwrap();
+
+    kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
+    let mut approved = resource("{openstackRelease: '2026.1'}");
+    approved["metadata"]["annotations"] = json!({"osdpl.dev/approve": "1"});
+    let create =
+        |user: &str| kubectl(&["create", "-f", "-", "--as", user, "--namespace", "approvals"], &approved.to_string());
+    assert!(create("editor").unwrap_err().contains("may not set this annotation"));
+    create("admin").unwrap();
+    kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
+}
+
+/// Sets or removes (`null`) the fields `spec.approval` and `spec.nodes.rollout.approval` of the resource `strict`.
+fn set_approval(user: &str, approval: &Value, rollout: &Value) -> Result<String, String> {
+    let patch = json!({"spec": {"approval": approval, "nodes": {"rollout": {"approval": rollout}}}}).to_string();
+    kubectl_as(user, &["patch", "osdpl", "strict", "--type", "merge", "-p", &patch])
+}
+
+#[test]
+fn only_approvers_may_let_changes_happen_without_approval() {
+    LazyLock::force(&USERS);
+    let create = |user: &str, spec: &str| {
+        let mut cloud = resource(spec);
+        cloud["metadata"]["name"] = "strict".into();
+        kubectl(&["create", "-f", "-", "--as", user, "--namespace", "approvals"], &cloud.to_string())
+    };
+    let refusal = |field: &str| format!("{field}: editor may not let changes happen without approval");
+    let refused = create("editor", "{openstackRelease: '2026.1', approval: Automatic}").unwrap_err();
+    assert!(refused.contains(&refusal("spec.approval")) && refused.contains("osdpl-admin"), "{refused}");
+    create("editor", "{openstackRelease: '2026.1'}").unwrap();
+
+    let (unset, manual, automatic, always) = (json!(null), json!("Manual"), json!("Automatic"), json!("Always"));
+    let refused = set_approval("editor", &automatic, &automatic).unwrap_err();
+    assert!(refused.contains(&refusal("spec.approval, spec.nodes.rollout.approval")), "{refused}");
+    let refused = set_approval("editor", &unset, &automatic).unwrap_err();
+    assert!(refused.contains(&refusal("spec.nodes.rollout.approval")), "{refused}");
+    set_approval("editor", &always, &manual).expect("an editor may ask for more approvals");
+    for weaker in [&unset, &manual, &automatic] {
+        let refused = set_approval("editor", weaker, &manual).unwrap_err();
+        assert!(refused.contains(&refusal("spec.approval")), "{weaker}: {refused}");
+    }
+    set_approval("admin", &automatic, &automatic).unwrap();
+    let pause = json!({"spec": {"paused": true}}).to_string();
+    kubectl_as("editor", &["patch", "osdpl", "strict", "--type", "merge", "-p", &pause])
+        .expect("an editor may edit a resource that already changes without approval");
+    set_approval("editor", &manual, &unset).expect("an editor may ask for more approvals");
+    kubectl_as("admin", &["delete", "osdpl", "strict"]).unwrap();
+}

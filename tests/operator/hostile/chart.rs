@@ -1,0 +1,75 @@
+//! The operator's chart is uninstalled before its cloud.
+
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use osdpl_core::api::FINALIZER;
+use serde_json::json;
+
+use crate::cloud::{NAME, StatusAccess, services};
+use crate::pool::{SYSTEM, install_chart};
+use crate::world::{World, now, run_test};
+
+const SMALL: [&str; 2] = ["mariadb", "memcached"];
+
+/// Uninstalls the operator's chart as a user would.
+fn uninstall_chart(world: &World) {
+    let output = world.run_helm_in(SYSTEM.0, &["uninstall", SYSTEM.1]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Installs the operator's chart again. The new ServiceAccount needs a new token, which replaces the old one's file.
+async fn reinstall_chart(world: &World) {
+    install_chart(world.cluster(), &[]);
+    let kubeconfig = world.cluster().kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
+    assert_eq!(kubeconfig, world.plane().operator);
+}
+
+#[test]
+fn cloud_survives_the_operators_chart() {
+    run_test("chart-gone", async |world| {
+        world.allow_errors();
+        let operator = world.operator().start().await;
+        let spec = services(&SMALL);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let credentials = world.all_credentials().await;
+
+        // An operator whose pod outlives its rights ends, because it can't renew the Lease.
+        let since = now();
+        uninstall_chart(world);
+        assert!(!operator.ended().await.success());
+        let log = world.operator_log();
+        assert!(log.contains("could not renew its Lease for 10 s"), "{log}");
+        assert_eq!(world.helm_runs().len(), SMALL.len());
+        assert_eq!(world.writes_since(since).iter().filter(|entry| entry.code < 400).count(), 0);
+        let cloud = world.deployments().get(NAME).await.unwrap();
+        assert_eq!(cloud.finalizers(), [FINALIZER], "the definition and the resource stay");
+
+        // The deletion waits for an operator: the next one continues it.
+        world.delete().await;
+        let waiting = world.deployments().get(NAME).await.unwrap();
+        assert!(waiting.metadata.deletion_timestamp.is_some());
+        reinstall_chart(world).await;
+        let operator = world.operator().start().await;
+        world.until_gone().await;
+        assert_eq!(world.helm_runs().len(), 2 * SMALL.len());
+        assert_eq!(world.all_credentials().await, credentials);
+
+        // Without an operator, a person removes the finalizer: the releases continue to run.
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert!(operator.stop().await.success());
+        uninstall_chart(world);
+        world.delete().await;
+        let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &loose).await.unwrap();
+        world.until_gone().await;
+        assert!(world.helm_prints(&["list", "--short"]).lines().eq(SMALL));
+        reinstall_chart(world).await;
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        let revisions = SMALL.map(|release| cloud.child(release).revision);
+        assert_eq!(revisions, [Some(1); 2], "a new resource takes over the releases");
+    });
+}

@@ -1,0 +1,212 @@
+//! The definition of `OpenStackDeployment` is removed, or replaced by that of another version of osdpl, while the
+//! operator runs.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, CustomResourceExt};
+use osdpl_core::api::OpenStackDeployment;
+use serde_json::{Value, json};
+
+use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::operator::Operator;
+use crate::world::{World, now, run_test, with_timeout};
+
+const SMALL: [&str; 2] = ["mariadb", "memcached"];
+
+/// The definition of `OpenStackDeployment` on the test's control plane.
+struct Definition {
+    api: Api<CustomResourceDefinition>,
+    shipped: Value,
+}
+
+impl Definition {
+    async fn of(world: &World) -> Self {
+        let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+        let found = serde_json::to_value(api.get(OpenStackDeployment::crd_name()).await.unwrap()).unwrap();
+        let metadata = &found["metadata"];
+        let metadata = json!({
+            "name": metadata["name"], "labels": metadata["labels"], "annotations": metadata["annotations"],
+        });
+        let shipped = json!({"metadata": metadata, "spec": found["spec"]});
+        Self { api, shipped }
+    }
+
+    /// Waits until the API server has removed the definition.
+    async fn until_removed(&self) {
+        let gone = await_condition(
+            self.api.clone(),
+            OpenStackDeployment::crd_name(),
+            |found: Option<&CustomResourceDefinition>| found.is_none(),
+        );
+        drop(with_timeout("the definition is removed", gone).await.unwrap());
+    }
+
+    async fn delete(&self) {
+        drop(self.api.delete(OpenStackDeployment::crd_name(), &DeleteParams::default()).await.unwrap());
+    }
+
+    async fn create(&self) {
+        let object = serde_json::from_value(self.shipped.clone()).unwrap();
+        self.api.create(&PostParams::default(), &object).await.unwrap();
+        let established =
+            await_condition(self.api.clone(), OpenStackDeployment::crd_name(), conditions::is_crd_established());
+        drop(with_timeout("the definition is established", established).await.unwrap());
+    }
+
+    /// Replaces the definition by one whose spec `change` returns.
+    async fn replace(&self, change: impl FnOnce(&mut Value)) {
+        let mut object = self.shipped.clone();
+        change(&mut object["spec"]);
+        object["metadata"]["resourceVersion"] =
+            json!(self.api.get(OpenStackDeployment::crd_name()).await.unwrap().metadata.resource_version);
+        let object = serde_json::from_value(object).unwrap();
+        self.api.replace(OpenStackDeployment::crd_name(), &PostParams::default(), &object).await.unwrap();
+    }
+}
+
+/// Waits until the operator's log contains this text.
+async fn until_logged(world: &World, text: &str) {
+    let logged = async {
+        while !world.operator_log().contains(text) {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    with_timeout(&format!("the operator logs {text:?}"), logged).await;
+}
+
+/// Starts an operator with a small cloud.
+async fn start(world: &World) -> (Operator, Value) {
+    let operator = world.operator().start().await;
+    let spec = services(&SMALL);
+    world.apply(&spec).await;
+    world.until_ready().await;
+    (operator, spec)
+}
+
+#[test]
+fn cloud_survives_the_loss_of_definition_and_resource() {
+    run_test("crd-lost", async |world| {
+        let definition = Definition::of(world).await;
+        let (operator, spec) = start(world).await;
+        let credentials = world.all_credentials().await;
+        // Somebody removes the finalizer and the definition while the operator does not react.
+        operator.freeze();
+        let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &loose).await.unwrap();
+        definition.delete().await;
+        definition.until_removed().await;
+        operator.signal(rustix::process::Signal::CONT);
+        until_logged(world, "apply their CRD (osdpl crd)").await;
+        assert!(operator.is_live(), "the operator waits for the definition");
+        assert_eq!(world.helm_runs().len(), SMALL.len(), "the releases stay");
+
+        definition.create().await;
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
+        assert_eq!(cloud.status().owned_releases, owned);
+        assert_eq!(world.helm_runs().len(), SMALL.len(), "the new resource takes over the releases without an upgrade");
+        assert_eq!(world.all_credentials().await, credentials);
+    });
+}
+
+#[test]
+fn removing_the_definition_deletes_the_cloud_in_order() {
+    run_test("crd-removed", async |world| {
+        let definition = Definition::of(world).await;
+        let (operator, spec) = start(world).await;
+        let credentials = world.all_credentials().await;
+        // Kubernetes deletes all resources first, and the finalizer makes it wait for the operator.
+        definition.delete().await;
+        definition.until_removed().await;
+        let verbs: Vec<_> = world.helm_runs().iter().map(|run| run.verb().to_owned()).collect();
+        assert_eq!(verbs, ["upgrade", "upgrade", "uninstall", "uninstall"]);
+        until_logged(world, "apply their CRD (osdpl crd)").await;
+        assert!(operator.is_live());
+
+        definition.create().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(world.all_credentials().await, credentials, "the default policy keeps the credentials");
+    });
+}
+
+/// Removes fields from the schema that an older version of osdpl did not have.
+fn older(spec: &mut Value) {
+    let schema = spec.pointer_mut("/versions/0/schema/openAPIV3Schema/properties").unwrap();
+    for (part, field) in [("status", "ownedReleases"), ("status", "charts"), ("status", "catalog"), ("spec", "catalog")]
+    {
+        schema[part]["properties"].as_object_mut().unwrap().remove(field).unwrap();
+    }
+}
+
+#[test]
+fn operator_names_an_older_definition() {
+    run_test("crd-older", async |world| {
+        let definition = Definition::of(world).await;
+        let (operator, spec) = start(world).await;
+        definition.replace(older).await;
+        let since = now();
+        let memory = json!({"conf": {"memcached": {"memory": 300}}});
+        let changed = with_values(spec, "memcached", memory);
+        world.apply(&changed).await;
+        until_logged(world, "osdpl crd").await;
+        assert!(operator.is_live());
+        let writes = world.writes_since(since).len();
+        println!("{writes} writes with the older definition");
+
+        definition.replace(|_| {}).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then(|| cloud.status())
+        };
+        let status = world.until("the change is done with the operator's definition", is_upgraded).await;
+        assert_eq!(status.owned_releases.len(), SMALL.len());
+        assert_eq!(world.helm_runs().len(), SMALL.len() + 1);
+    });
+}
+
+/// Adds a field and a value to the schema, and a version that the operator does not know.
+fn newer(spec: &mut Value) {
+    let mut version = spec["versions"][0].clone();
+    (version["name"], version["storage"]) = (json!("v1beta1"), json!(false));
+    let schema = spec.pointer_mut("/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
+    schema["future"] = json!({"type": "object", "properties": {"field": {"type": "string"}}});
+    schema["approval"]["enum"].as_array_mut().unwrap().push(json!("Someday"));
+    spec["versions"].as_array_mut().unwrap().push(version);
+}
+
+#[test]
+fn operator_works_with_a_newer_definition() {
+    run_test("crd-newer", async |world| {
+        let definition = Definition::of(world).await;
+        let (operator, _) = start(world).await;
+        definition.replace(newer).await;
+        // An unknown value: the operator changes nothing, and says what to do.
+        let since = now();
+        let patch = Patch::Merge(json!({"spec": {"approval": "Someday"}}));
+        world.deployments().patch_metadata(NAME, &PatchParams::default(), &patch).await.unwrap();
+        until_logged(world, "unknown variant `Someday`").await;
+        assert!(world.operator_log().contains("return to the previous version of osdpl"), "{}", world.operator_log());
+        assert!(operator.is_live());
+        assert_eq!(world.writes_since(since), []);
+
+        // An unknown field.
+        let memory = json!({"conf": {"memcached": {"memory": 300}}});
+        let patch = json!({"spec": {
+            "approval": null, "future": {"field": "value"},
+            "services": {"memcached": {"releases": {"memcached": {"values": memory}}}},
+        }});
+        world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+        };
+        world.until("the operator upgrades memcached", is_upgraded).await;
+
+        let clean = Patch::Merge(json!({"spec": {"future": null}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &clean).await.unwrap();
+        definition.replace(|_| {}).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), SMALL.len() + 1);
+    });
+}
