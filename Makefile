@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # More threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts lint demo demo-env demo-down bench bench-scale bench-plan soak golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -75,6 +75,11 @@ bench-scale: dist
 bench-plan: dist
 	$(CARGO) build --release -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
+
+## make soak        run a cloud for an hour, or MINUTES: writes without a cause, memory, open files of the operator
+soak: dist
+	MINUTES="$${MINUTES:-60}" OSDPL_PROGRAM="$(CURDIR)/target/dist/osdpl" \
+		$(CARGO) test --workspace --test operator soak:: -- --include-ignored --nocapture --test-threads 1
 
 ## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:

@@ -56,6 +56,7 @@ mod rollout;
 mod rook;
 mod secrets;
 mod several_clouds;
+mod soak;
 mod spec;
 mod steady;
 mod tempest;

@@ -30,6 +30,13 @@ pub struct Operator {
     address: SocketAddr,
 }
 
+/// Returns the program of the operator: the one that cargo built for the tests, or the one in the environment variable
+/// `OSDPL_PROGRAM`, such as an optimized one.
+fn program() -> PathBuf {
+    let given = std::env::var_os("OSDPL_PROGRAM").filter(|given| !given.is_empty());
+    given.map_or_else(|| env!("CARGO_BIN_EXE_osdpl").into(), PathBuf::from)
+}
+
 impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
@@ -83,7 +90,7 @@ impl<'a> Setup<'a> {
         // operator can listen on the port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        let mut command = Command::new(program());
         command
             .args(["operator", "--namespace", SYSTEM.0])
             .arg("--charts")
@@ -105,6 +112,11 @@ impl<'a> Setup<'a> {
 }
 
 impl Operator {
+    /// Returns the ID of the operator's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Polls the readiness probe until it succeeds, because the operator sends no event when it is ready.
     async fn is_ready(&mut self) {
         while get(self.address, "/readyz").is_none() {
