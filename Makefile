@@ -101,6 +101,11 @@ bench-plan: dist
 	$(CARGO) build --release -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/dist/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
 
+## make soak        run a cloud for an hour, or MINUTES: writes without a cause, memory, open files of the operator
+soak: dist
+	MINUTES="$${MINUTES:-60}" OSDPL_PROGRAM="$(CURDIR)/target/dist/osdpl" \
+		$(CARGO) test --workspace --test operator soak:: -- --include-ignored --nocapture --test-threads 1
+
 ## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:
 	INSTA_UPDATE=always $(CARGO) test --workspace --test golden

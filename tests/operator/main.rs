@@ -59,6 +59,7 @@ mod rollout;
 mod rook;
 mod secrets;
 mod several_clouds;
+mod soak;
 mod spec;
 mod steady;
 mod sweep;

@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
     world: &'a World,
-    program: &'a Path,
+    program: PathBuf,
     helm: u8,
     charts: PathBuf,
     arguments: Vec<OsString>,
@@ -39,11 +39,18 @@ pub struct Operator {
     address: SocketAddr,
 }
 
+/// Returns the program of the operator: the one that cargo built for the tests, or the one in the environment variable
+/// `OSDPL_PROGRAM`, such as an optimized one.
+fn program() -> PathBuf {
+    let given = std::env::var_os("OSDPL_PROGRAM").filter(|given| !given.is_empty());
+    given.map_or_else(|| env!("CARGO_BIN_EXE_osdpl").into(), PathBuf::from)
+}
+
 impl World {
     /// Returns the setup of an operator with helm 4, the charts in `tests/charts` and the built-in catalogue.
     pub fn operator(&self) -> Setup<'_> {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
-        let program = Path::new(env!("CARGO_BIN_EXE_osdpl"));
+        let program = program();
         let kubeconfig = self.plane().operator.clone();
         let (arguments, environment) = (Vec::new(), Vec::new());
         Setup { world: self, program, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
@@ -57,8 +64,8 @@ impl World {
 
 impl<'a> Setup<'a> {
     /// Starts this program, such as another version of osdpl.
-    pub fn program(mut self, program: &'a Path) -> Self {
-        self.program = program;
+    pub fn program(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
         self
     }
 

@@ -1,0 +1,102 @@
+//! A soak test: a cloud lives for an hour in which pods die, nodes come and go, keys rotate, and people edit objects
+//! and the spec. The operator writes only because of these changes, and its memory and open files do not grow.
+
+mod changes;
+mod figures;
+mod journal;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::ceph::SECRET;
+use crate::cloud::services;
+use crate::fake_apis::FakeApis;
+use crate::world::{now, run_test};
+use changes::Soak;
+use figures::Figures;
+
+/// The environment variable with the duration of the test in minutes.
+const MINUTES: &str = "MINUTES";
+
+/// The time after the changes of each minute in which the operator must write nothing, at least.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// The number of rounds before the figures count: twice each change, and three revisions of the releases, because helm
+/// keeps so many.
+const WARM_UP: usize = 2 * changes::KINDS;
+
+/// The label of nodes that get the role of compute nodes.
+pub const RACK: (&str, &str) = ("rack", "soak");
+
+/// Returns a spec with instances, and images and volumes on Ceph.
+fn spec() -> Value {
+    let mut spec = services(&[
+        "cinder",
+        "glance",
+        "keystone",
+        "libvirt",
+        "mariadb",
+        "memcached",
+        "neutron",
+        "nova",
+        "openvswitch",
+        "placement",
+        "rabbitmq",
+    ]);
+    spec["features"] =
+        json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
+    spec["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {RACK.0: RACK.1}}}}});
+    spec
+}
+
+fn minutes() -> u64 {
+    let given = std::env::var(MINUTES).ok().filter(|given| !given.is_empty());
+    given.map_or(60, |given| given.parse().expect("MINUTES must be a number"))
+}
+
+#[test]
+#[ignore = "takes an hour: make soak"]
+fn writes_only_with_a_cause_and_does_not_grow() {
+    run_test("soak", async |world| {
+        world.describe_ceph(json!({})).await;
+        let server = FakeApis::start(&["identity", "image", "volumev3", "placement", "compute", "network"]).await;
+        for node in Api::<Node>::all(world.client.clone()).list(&ListParams::default()).await.unwrap() {
+            server.nova.add_compute(&node.name_any());
+        }
+        let operator = world.setup_with_fake_apis(&server).start().await;
+        world.apply(&spec()).await;
+        world.until_ready().await;
+        let mut soak = Soak::new(world, &server, spec());
+        soak.settle().await;
+        let began = now();
+        for round in 0..WARM_UP {
+            soak.round(round).await;
+        }
+
+        let figures = Figures::of(operator.pid());
+        let end = Instant::now() + Duration::from_secs(minutes() * 60);
+        for round in WARM_UP.. {
+            let next = Instant::now() + Duration::from_mins(1);
+            soak.round(round).await;
+            tokio::time::sleep_until(next.max(Instant::now() + PAUSE)).await;
+            if Instant::now() >= end && (round + 1) % changes::KINDS == 0 {
+                break;
+            }
+        }
+        println!("{}", passes(&operator));
+        soak.journal.check_writes(world, began);
+        figures.check_flat();
+        soak.finish().await;
+    });
+}
+
+/// Returns what the operator did in the test, from its metrics.
+fn passes(operator: &crate::operator::Operator) -> String {
+    let metric = |name| operator.metric(name, "");
+    format!("{} passes, {} failed", metric("osdpl_reconciles_total"), metric("osdpl_reconcile_failures_total"))
+}

@@ -1,0 +1,293 @@
+//! The changes of a soak, each with the writes that it explains.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use osdpl_core::api::{ComponentHealth, FORGET_NODES_ANNOTATION, OpenStackDeployment, REPAIR};
+use serde_json::{Value, json};
+
+use super::RACK;
+use super::journal::{Cause, Journal};
+use crate::ceph::NEWER;
+use crate::cloud::{NAME, StatusAccess, with_values};
+use crate::fake_apis::FakeApis;
+use crate::nodes::Nodes;
+use crate::world::{World, now, with_timeout};
+
+/// The number of kinds of changes: each round makes one of them, after a pod has died.
+pub const KINDS: usize = 5;
+
+/// The beginnings of the names of pods that die in turn. An odd number, so that each pod alternately crashes and is
+/// deleted.
+const VICTIMS: [&str; 9] = [
+    "memcached-memcached-",
+    "keystone-api-",
+    "nova-compute-",
+    "glance-api-",
+    "mariadb-server-",
+    "neutron-server-",
+    "openvswitch-",
+    "rabbitmq-rabbitmq-",
+    "cinder-volume-",
+];
+
+/// The ConfigMap of mariadb's release that a person edits, and the key.
+const EDITED: (&str, &str) = ("mariadb-bin", "stand-in.sh");
+
+/// A cloud in a soak test.
+pub struct Soak<'a> {
+    world: &'a World,
+    server: &'a FakeApis,
+    spec: Value,
+    /// The node that has joined and not left yet.
+    node: Option<Nodes<'a>>,
+    pub journal: Journal,
+}
+
+fn cause(what: String) -> Cause {
+    Cause { what, upgrades: None, writes: Vec::new() }
+}
+
+/// Whether the cloud is Ready, and each component is healthy.
+fn is_healthy(cloud: &OpenStackDeployment) -> bool {
+    let mut components = cloud.status().health.into_values().flat_map(std::collections::BTreeMap::into_values);
+    cloud.is_ready() && components.all(|component| component.status == ComponentHealth::Ready)
+}
+
+impl<'a> Soak<'a> {
+    pub fn new(world: &'a World, server: &'a FakeApis, spec: Value) -> Self {
+        Self { world, server, spec, node: None, journal: Journal::default() }
+    }
+
+    /// Waits until nothing changes any more after the install.
+    pub async fn settle(&self) {
+        self.journal.record(self.world, cause("nothing: the cloud is installed".into()), self.until_healthy()).await;
+    }
+
+    async fn until_healthy(&self) {
+        self.world.until("all components are healthy", |cloud| is_healthy(cloud).then_some(())).await;
+    }
+
+    /// Lets a pod die, and then makes one of the other changes.
+    pub async fn round(&mut self, round: usize) {
+        self.kill_pod(VICTIMS[round % VICTIMS.len()], round % 2 == 0).await;
+        match round % KINDS {
+            0 => self.add_node(&format!("extra-{round}")).await,
+            1 => self.rotate_key(round).await,
+            2 => self.edit_by_hand(round).await,
+            3 => self.change_value(round).await,
+            _ => self.remove_node().await,
+        }
+    }
+
+    /// Removes what later tests do not expect.
+    pub async fn finish(&mut self) {
+        if self.node.is_some() {
+            self.remove_node().await;
+        }
+    }
+
+    /// Lets a pod crash or deletes it, and waits until it works again or its controller has replaced it.
+    async fn kill_pod(&self, prefix: &str, crashes: bool) {
+        let (world, api) = (self.world, self.world.api::<Pod>());
+        let pods = pods(&api, prefix).await;
+        // A pod that has crashed does not crash again.
+        let fresh = pods.iter().find(|pod| !has_restarted(pod)).filter(|_| crashes);
+        let (victim, count, crashes) = (fresh.unwrap_or(&pods[0]).clone(), pods.len(), fresh.is_some());
+        let what = format!("pod {}: {}", if crashes { "crashes" } else { "is deleted" }, victim.name_any());
+        let change = async {
+            if crashes {
+                let annotation = json!({"metadata": {"annotations": {"kwok.osdpl.dev/behaviour": "fail-once"}}});
+                let patch = Patch::Merge(annotation);
+                api.patch(&victim.name_any(), &PatchParams::default(), &patch).await.unwrap();
+            } else {
+                api.delete(&victim.name_any(), &DeleteParams::default()).await.unwrap();
+            }
+            let recovered = async {
+                loop {
+                    let pods = self::pods(&api, prefix).await;
+                    let same = pods.iter().find(|pod| pod.uid() == victim.uid());
+                    let has_died = if crashes { same.is_some_and(has_restarted) } else { same.is_none() };
+                    if has_died && pods.len() == count && pods.iter().all(is_pod_ready) {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            with_timeout("the pod works again", recovered).await;
+            self.until_healthy().await;
+        };
+        self.journal.record(world, cause(what), change).await;
+    }
+
+    /// Adds a compute node, on which Nova finds a new host.
+    async fn add_node(&mut self, name: &str) {
+        let world = self.world;
+        let full = format!("{}-{name}", world.namespace);
+        let writes = vec![("nodes", full.clone()), ("jobs", "nova-cell-setup-".to_owned())];
+        let cause = Cause { writes, ..cause(format!("node joins: {full}")) };
+        let mut nodes = Nodes::of(world);
+        let change = async {
+            let began = now();
+            self.server.nova.add_unmapped_compute(&full);
+            nodes.add(name, json!({RACK.0: RACK.1})).await;
+            let jobs = world.api::<Job>();
+            let mapped = async {
+                loop {
+                    let jobs = jobs.list(&ListParams::default()).await.unwrap();
+                    let is_new = |job: &Job| {
+                        let created = job.creation_timestamp().is_some_and(|at| at.0.as_second() >= began.as_second());
+                        created && job.name_any().starts_with("nova-cell-setup-")
+                    };
+                    if jobs.iter().any(is_new) {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            with_timeout("the operator maps the host of the new node", mapped).await;
+            self.server.nova.discover();
+            let runs_on_node = |cloud: &OpenStackDeployment| {
+                let ready = cloud.status().health.get("nova")?.get("compute")?.ready.clone();
+                (ready == "4/4" && is_healthy(cloud)).then_some(())
+            };
+            world.until("the new node runs instances", runs_on_node).await;
+        };
+        self.journal.record(world, cause, change).await;
+        self.node = Some(nodes);
+    }
+
+    /// Removes the node that has joined last, and forgets its host in Nova.
+    async fn remove_node(&mut self) {
+        let (world, nodes) = (self.world, self.node.take().unwrap());
+        let all = Api::<Node>::all(world.client.clone()).list(&ListParams::default()).await.unwrap();
+        let name = all.iter().map(ResourceExt::name_any).find(|name| name.starts_with(&world.namespace)).unwrap();
+        let leaves = async {
+            self.server.nova.set_service(&name, "state", json!("down"));
+            nodes.remove_all().await;
+            self.delete_pods_on(&name).await;
+            let is_noticed = |cloud: &OpenStackDeployment| {
+                let message = cloud.condition("Ready")?.message;
+                (message.contains("nova still lists host") && is_healthy(cloud)).then_some(())
+            };
+            world.until("the operator reports the host without a node", is_noticed).await;
+        };
+        self.journal.record(world, cause(format!("node leaves: {name}")), leaves).await;
+
+        let resource = ("openstackdeployments", NAME.to_owned());
+        let forget = Cause { writes: vec![resource], ..cause(format!("host is forgotten: {name}")) };
+        let forgotten = async {
+            world.annotate(FORGET_NODES_ANNOTATION, json!(name)).await;
+            let is_done = |cloud: &OpenStackDeployment| {
+                let has_warning = cloud.condition("Ready")?.message.contains("host");
+                let is_consumed = !cloud.annotations().contains_key(FORGET_NODES_ANNOTATION);
+                (is_consumed && !has_warning && is_healthy(cloud)).then_some(())
+            };
+            world.until("the host is forgotten", is_done).await;
+        };
+        self.journal.record(world, forget, forgotten).await;
+    }
+
+    /// Deletes the pods of a removed node at once. Kubernetes does this after a minute.
+    async fn delete_pods_on(&self, node: &str) {
+        let api = self.world.api::<Pod>();
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        for pod in api.list(&on_node).await.unwrap() {
+            drop(api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await.unwrap());
+        }
+    }
+
+    /// Gives Glance's user in Ceph another key.
+    async fn rotate_key(&self, round: usize) {
+        let world = self.world;
+        let revision = world.deployments().get(NAME).await.unwrap().child("glance").revision.unwrap();
+        let writes = vec![("secrets", "images-rbd-keyring".to_owned()), ("secrets", "sh.helm.".to_owned())];
+        let what = format!("Ceph key is rotated: round {round}");
+        let change = async {
+            let is_odd = round / KINDS % 2 == 1;
+            world.describe_ceph(if is_odd { json!({}) } else { json!({"glance.key": NEWER}) }).await;
+            self.until_revision("glance", revision + 1).await;
+        };
+        self.journal.record(world, Cause { what, upgrades: Some("glance"), writes }, change).await;
+    }
+
+    async fn until_revision(&self, release: &str, revision: i64) {
+        let is_current = |cloud: &OpenStackDeployment| {
+            let child = cloud.child(release);
+            (child.revision == Some(revision) && child.drift.is_empty() && is_healthy(cloud)).then_some(())
+        };
+        self.world.until(&format!("{release} has revision {revision}"), is_current).await;
+    }
+
+    /// Edits an object of mariadb's release by hand. Then reverts the edit, in turn by hand and with the operator.
+    async fn edit_by_hand(&self, round: usize) {
+        let world = self.world;
+        let edit = async |text: &str| {
+            let patch = Patch::Merge(json!({"data": {EDITED.1: text}}));
+            let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+            world.api::<ConfigMap>().patch(EDITED.0, &by, &patch).await.unwrap();
+        };
+        let until_drift = async |count: usize| {
+            let has = |cloud: &OpenStackDeployment| (cloud.child("mariadb").drift.len() == count).then_some(());
+            world.until(&format!("the status reports {count} edited objects"), has).await;
+        };
+        let shipped = world.api::<ConfigMap>().get(EDITED.0).await.unwrap().data.unwrap()[EDITED.1].clone();
+        let edited = async {
+            edit("exec false").await;
+            until_drift(1).await;
+        };
+        self.journal.record(world, cause(format!("object is edited by hand: round {round}")), edited).await;
+        if round / KINDS % 2 == 0 {
+            let reverted = async {
+                edit(&shipped).await;
+                until_drift(0).await;
+            };
+            self.journal.record(world, cause(format!("edit is reverted by hand: round {round}")), reverted).await;
+            return;
+        }
+        let revision = world.deployments().get(NAME).await.unwrap().child("mariadb").revision.unwrap();
+        let writes = vec![("openstackdeployments", NAME.to_owned()), ("secrets", "sh.helm.".to_owned())];
+        let what = format!("edit is repaired on request: round {round}");
+        let repaired = async {
+            world.annotate(REPAIR, json!("mariadb")).await;
+            self.until_revision("mariadb", revision + 1).await;
+        };
+        self.journal.record(world, Cause { what, upgrades: Some("mariadb"), writes }, repaired).await;
+    }
+
+    /// Changes a value of a release in the spec.
+    async fn change_value(&mut self, round: usize) {
+        let world = self.world;
+        let revision = world.deployments().get(NAME).await.unwrap().child("memcached").revision.unwrap();
+        let values = json!({"conf": {"memcached": {"memory": 300 + round}}});
+        self.spec = with_values(self.spec.clone(), "memcached", values);
+        let writes = vec![("secrets", "sh.helm.".to_owned())];
+        let what = format!("value is changed: round {round}");
+        let change = async {
+            world.apply(&self.spec).await;
+            self.until_revision("memcached", revision + 1).await;
+        };
+        self.journal.record(world, Cause { what, upgrades: Some("memcached"), writes }, change).await;
+    }
+}
+
+/// Returns the pods whose names begin with `prefix`, without those that Jobs own.
+async fn pods(api: &Api<Pod>, prefix: &str) -> Vec<Pod> {
+    let mut pods = api.list(&ListParams::default()).await.unwrap().items;
+    let of_job = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "Job");
+    pods.retain(|pod| pod.name_any().starts_with(prefix) && !of_job(pod));
+    pods
+}
+
+fn is_pod_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+fn has_restarted(pod: &Pod) -> bool {
+    let containers = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    containers.is_some_and(|all| all.iter().any(|one| one.restart_count > 0))
+}

@@ -1,0 +1,144 @@
+//! The journal of a soak: each change that the test made, and which writes the change explains.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use cluster::AuditEntry;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use crate::world::{World, now, with_timeout};
+
+/// After a change, the operator and helm must write nothing for this time before the change counts as settled. Later
+/// writes have no cause.
+const QUIET: SignedDuration = SignedDuration::from_secs(5);
+
+/// A change that the test makes.
+pub struct Cause {
+    /// What the test changes, such as `rotate Glance's key`.
+    pub what: String,
+    /// The release that helm must upgrade exactly once; `None` if the change must start no helm process.
+    pub upgrades: Option<&'static str>,
+    /// The objects that the operator itself may write, besides the resource's status and events: their plural kind, and
+    /// the beginning of their names.
+    pub writes: Vec<(&'static str, String)>,
+}
+
+/// A settled cause: the time in which the operator may write because of it, and the number of these writes.
+struct Entry {
+    cause: Cause,
+    began: Timestamp,
+    settled: Timestamp,
+    writes: usize,
+}
+
+/// The changes that the test has made, oldest first.
+#[derive(Default)]
+pub struct Journal(Mutex<Vec<Entry>>);
+
+impl Journal {
+    /// Makes a change, and waits until the operator has finished its reaction: `change` returns when the result is
+    /// visible, and then the operator writes nothing for a while. Checks which helm processes the change started.
+    pub async fn record(&self, world: &World, cause: Cause, change: impl Future<Output = ()>) {
+        let (began, runs) = (now(), world.helm_runs().len());
+        Box::pin(change).await;
+        let what = format!("no write follows, after this change: {}", cause.what);
+        let settled = with_timeout(&what, quiet(world, began)).await;
+        let upgraded: Vec<String> = world.upgraded_since(runs);
+        let expected: Vec<&str> = cause.upgrades.into_iter().collect();
+        assert_eq!(upgraded, expected, "releases that helm upgraded after this change: {}", cause.what);
+        println!("{began:.0} {} settled after {:.1} s", cause.what, seconds(began, settled));
+        self.0.lock().unwrap().push(Entry { cause, began, settled, writes: 0 });
+    }
+
+    /// Checks that a cause in the journal explains each write of the operator and its helm processes after `since`.
+    /// Prints how many writes followed each kind of change, and how long the cloud was left alone.
+    pub fn check_writes(&self, world: &World, since: Timestamp) {
+        let mut entries = self.0.lock().unwrap();
+        let mut unexplained = Vec::new();
+        for write in world.writes_since(since) {
+            match entries.iter_mut().find(|entry| entry.explains(&write)) {
+                Some(entry) => entry.writes += 1,
+                None => unexplained.push(write),
+            }
+        }
+        let busy: f64 = entries.iter().map(|entry| seconds(entry.began, entry.settled)).sum();
+        let all = seconds(since, now());
+        println!("{:.0} s without a cause, of {all:.0} s", all - busy);
+        let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for entry in entries.iter() {
+            let kind = entry.cause.what.split(':').next().unwrap_or_default();
+            kinds.entry(kind).or_default().push(entry.writes);
+        }
+        for (kind, writes) in kinds {
+            let (least, most) = (writes.iter().min().unwrap(), writes.iter().max().unwrap());
+            println!("{:>4} × {kind}: {} writes, {least} to {most} each", writes.len(), writes.iter().sum::<usize>());
+        }
+        assert!(unexplained.is_empty(), "writes without a cause: {unexplained:#?}");
+    }
+}
+
+impl Entry {
+    /// Whether the operator may make this write because of this cause.
+    fn explains(&self, write: &AuditEntry) -> bool {
+        if write.received < self.began || write.received > self.settled {
+            return false;
+        }
+        if write.user_agent.starts_with("Helm") {
+            return self.cause.upgrades.is_some();
+        }
+        let is_report = write.resource == "events" || write.subresource == "status";
+        let is_named = |(kind, name): &(&str, String)| write.resource == *kind && write.name.starts_with(name);
+        is_report || self.cause.writes.iter().any(is_named)
+    }
+}
+
+/// Waits until the operator and helm have written nothing for [`QUIET`], and returns the current time.
+///
+/// Nothing reports the absence of writes, so this function reads the audit log each second.
+async fn quiet(world: &World, since: Timestamp) -> Timestamp {
+    loop {
+        let last = world.writes_since(since).last().map_or(since, |write| write.answered);
+        let now = now();
+        if now.duration_since(last) >= QUIET && now.duration_since(since) >= QUIET {
+            return now;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64()
+}
+
+#[test]
+fn explains_only_listed_writes_in_time() {
+    let at = |second: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+    let write = |agent: &str, resource: &str, name: &str, second: i64| AuditEntry {
+        verb: "patch".into(),
+        user: "operator".into(),
+        user_agent: agent.into(),
+        group: String::new(),
+        resource: resource.into(),
+        subresource: String::new(),
+        namespace: "test".into(),
+        name: name.into(),
+        code: 200,
+        received: at(second),
+        answered: at(second),
+    };
+    let entry = |upgrades| Entry {
+        cause: Cause { what: "node".into(), upgrades, writes: vec![("nodes", "extra".into())] },
+        began: at(10),
+        settled: at(20),
+        writes: 0,
+    };
+    let (idle, upgrade) = (entry(None), entry(Some("glance")));
+    assert!(idle.explains(&write("osdpl", "nodes", "extra-1", 15)));
+    assert!(idle.explains(&write("osdpl", "events", "any", 20)));
+    assert!(!idle.explains(&write("osdpl", "nodes", "node-1", 15)), "another node");
+    assert!(!idle.explains(&write("osdpl", "nodes", "extra-1", 9)), "before the cause");
+    assert!(!idle.explains(&write("osdpl", "events", "any", 21)), "after the cause has settled");
+    assert!(!idle.explains(&write("Helm/4.3.1", "events", "any", 15)), "helm without an upgrade");
+    assert!(upgrade.explains(&write("Helm/4.3.1", "deployments", "any", 15)));
+}
