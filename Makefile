@@ -61,7 +61,7 @@ test-charts:
 
 ## make faults      run the long tests of outages and of hostile tenants, on local control planes
 faults:
-	$(CARGO) test --workspace --test operator -- --ignored outages:: hostile:: --test-threads 2
+	$(CARGO) test --workspace --test operator -- --ignored outages:: hostile:: proxy:: --test-threads 2
 
 ## make test-upgrade update the operator from an older version to this one and back, on a running cloud; FROM=REF
 test-upgrade:

@@ -16,13 +16,18 @@ use crate::world::{World, run_test};
 impl World {
     /// Runs an `osdpl` command as a user with all rights, and returns the output and exit status of the command.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        Self::run_as(self.cluster().kubeconfig(), arguments)
+        self.run_as(self.cluster().kubeconfig(), arguments)
     }
 
-    fn run_as(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    fn run_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(arguments).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
-        command.output().unwrap()
+        let output = command.output().unwrap();
+        // With `--credentials`, a user asks for credentials.
+        if !arguments.contains(&"--credentials") {
+            self.record_output(arguments, &output);
+        }
+        output
     }
 
     /// Runs an `osdpl` command, checks that it succeeds, and returns its standard output.

@@ -8,6 +8,7 @@ mod adopt;
 mod all_services;
 mod approval;
 mod audit;
+mod canaries;
 mod causes;
 mod ceph;
 mod certificates;

@@ -37,6 +37,8 @@ pub struct Setup<'a> {
 pub struct Operator {
     child: Child,
     address: SocketAddr,
+    /// The test's folder.
+    folder: PathBuf,
 }
 
 /// Returns the program of the operator: the one that cargo built for the tests, or the one in the environment variable
@@ -142,8 +144,13 @@ impl<'a> Setup<'a> {
         }
         // The operator's chart sets these variables.
         command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
+        let temporary = folder.join("temporary");
+        std::fs::create_dir_all(&temporary).unwrap();
+        command.env("TMPDIR", temporary);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        Operator { child, address }
+        let operator = Operator { child, address, folder: folder.to_owned() };
+        operator.record_process();
+        operator
     }
 }
 
@@ -155,6 +162,22 @@ impl Operator {
                 panic!("the operator ended with {status}");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Writes the command line and the environment of the process into a file, for the check of visible secrets.
+    fn record_process(&self) {
+        let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", self.pid())).unwrap_or_default();
+        append(&self.folder.join("operator.process"), &[read("cmdline"), read("environ")].concat());
+    }
+
+    /// Writes the metrics into a file, for the check of visible secrets. The file lacks them if the process has ended or
+    /// is frozen.
+    fn record_metrics(&self) {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let is_frozen = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'));
+        if let Some(text) = (!is_frozen).then(|| get(self.address, "/metrics")).flatten() {
+            append(&self.folder.join("operator.metrics"), text.as_bytes());
         }
     }
 
@@ -229,12 +252,14 @@ impl Operator {
 
     /// Kills the operator with SIGKILL, and waits until it has exited.
     pub fn kill(mut self) {
+        self.record_metrics();
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Stops the operator with SIGTERM, waits until the process has exited, and returns the exit status of the process.
     pub async fn stop(self) -> ExitStatus {
+        self.record_metrics();
         self.signal(Signal::TERM);
         self.ended().await
     }
@@ -248,10 +273,15 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
+        self.record_metrics();
         // Ignore errors: the process may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    File::options().create(true).append(true).open(path).unwrap().write_all(bytes).unwrap();
 }
 
 /// Sends a GET request to the operator. Returns the body of the response, or `None` if the status is not 200.

@@ -1,14 +1,10 @@
-//! Reads the generated credentials, and checks that none of them is in a log, a status, an event or a file.
+//! Reads the generated credentials.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use k8s_openapi::api::core::v1::{Event, Secret};
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
-use osdpl_core::scrub::Scrubber;
 
-use crate::cloud::StatusAccess;
 use crate::world::World;
 
 impl World {
@@ -31,43 +27,5 @@ impl World {
             |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
         let values = data.filter(|(key, _)| !is_open(key));
         values.map(|(_, value)| String::from_utf8(value.0).unwrap()).collect()
-    }
-
-    /// Checks that no generated credential is in an event, in a status, or in a file of the operator and its helm
-    /// processes: logs, command lines, environments, caches. Every test ends with this check.
-    pub async fn check_no_leaked_secrets(&self) {
-        let credentials = self.all_credentials().await;
-        // Both scrubbers redact everything that looks like a password in a URL; charts' templates contain such text.
-        // Only `by_value` also redacts the credentials. So if the results differ, the text contains a credential.
-        let (by_value, by_shape) = (Scrubber::new(&credentials), Scrubber::default());
-        let check = |source: &str, text: &str| {
-            assert!(by_value.scrub(text) == by_shape.scrub(text), "no credential may be visible in {source}: {text}");
-        };
-        for event in self.api::<Event>().list(&ListParams::default()).await.unwrap() {
-            check("an event", &format!("{:?} {:?}", event.message, event.related));
-        }
-        for deployment in self.deployments().list(&ListParams::default()).await.unwrap() {
-            let name = format!("the status of {}", deployment.name_any());
-            check(&name, &serde_json::to_string(&deployment.status()).unwrap());
-        }
-        // The folder has the logs of the operator and helm, helm's command lines and environments, and the caches.
-        files(self.folder.path(), &mut |path, bytes| {
-            check(&path.display().to_string(), &String::from_utf8_lossy(bytes));
-        });
-    }
-}
-
-/// Calls `look` with the path and content of every file below a folder, except for symbolic links and chart archives.
-fn files(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_symlink() || path.extension().is_some_and(|extension| extension == "tgz") {
-            continue;
-        }
-        if path.is_dir() {
-            files(&path, look);
-        } else {
-            look(&path, &std::fs::read(&path).unwrap());
-        }
     }
 }

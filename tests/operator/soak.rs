@@ -70,7 +70,7 @@ fn writes_only_with_a_cause_and_does_not_grow() {
         }
         let operator = world.setup_with_fake_apis(&server).start().await;
         world.apply(&spec()).await;
-        world.until_ready().await;
+        world.until_ready_with_progress().await;
         let mut soak = Soak::new(world, &server, spec());
         soak.settle().await;
         let began = now();

@@ -20,12 +20,13 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::canaries::collect::Collector;
 use crate::dump;
 use crate::helm::{Recorder, Run};
 use crate::pool::{self, Lease, Plane, RIGHTS, RUNTIME, SYSTEM, TEST_LABEL};
 
 /// The timeout of every wait in a test. It is long, because many tests share the processors.
-pub const TIMEOUT: Duration = Duration::from_mins(2);
+pub const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The environment of a test: its control plane, namespace and folder.
 pub struct World {
@@ -39,6 +40,8 @@ pub struct World {
     /// The namespaces in which the operator has rights; empty if it has rights in all namespaces.
     permitted: Mutex<Vec<String>>,
     allows_errors: AtomicBool,
+    /// Collects the secrets that must not be visible.
+    pub collector: Collector,
 }
 
 /// Runs a test in its own environment. Afterwards checks that no credential leaked, that the operator logged no error,
@@ -84,7 +87,9 @@ impl World {
         let folder = tempfile::Builder::new().prefix("test-").tempdir().unwrap();
         let permitted = Mutex::new(vec![namespace.clone()]);
         let allows_errors = AtomicBool::new(false);
-        Self { client: pool::client(&lease), lease, namespace, folder, permitted, allows_errors }
+        let client = pool::client(&lease);
+        let collector = Collector::new(client.clone(), &namespace);
+        Self { lease, client, namespace, folder, permitted, allows_errors, collector }
     }
 
     /// Grants operators that the test starts afterwards rights in a namespace, as if the value `namespaces` of the
@@ -128,6 +133,11 @@ impl World {
     /// Returns the cluster of the test's control plane.
     pub fn cluster(&self) -> &Cluster {
         &self.plane().cluster
+    }
+
+    /// Whether a namespace belongs to this test: its own namespace, and those whose names begin with its name.
+    pub fn owns(&self, namespace: &str) -> bool {
+        is_of(&self.namespace, namespace)
     }
 
     /// Returns the cache folder of the operators that this test starts.
@@ -197,6 +207,11 @@ impl World {
     {
         with_timeout(what, Box::pin(await_condition(self.api::<K>(), name, is))).await.unwrap()
     }
+}
+
+/// Whether `namespace` is the namespace `own` of a test, or another one that this test has created.
+pub fn is_of(own: &str, namespace: &str) -> bool {
+    namespace.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Returns the current time. Tests can compare this time with times in the audit log, because the API server runs on

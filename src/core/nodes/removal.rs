@@ -101,7 +101,10 @@ pub fn next_batch(
         return LabelBatch::default();
     }
     let pause = SignedDuration::from_secs(settings.pause().into());
-    let until = stored.last_batch.as_ref().and_then(|last| last.0.checked_add(pause).ok());
+    // A last batch in the future means that somebody has set the clock back. The operator then does not wait: until the
+    // clock is there again, it could take hours.
+    let last = stored.last_batch.as_ref().filter(|last| last.0 <= now);
+    let until = last.and_then(|last| last.0.checked_add(pause).ok());
     if let Some(until) = until.filter(|until| *until > now) {
         return LabelBatch { nodes: BTreeSet::new(), requeue_at: Some(until) };
     }
@@ -182,6 +185,8 @@ mod tests {
         assert_eq!(removal_target(&rest, first.status.as_ref()), all);
         let early = next_batch(&rest, first.status.as_ref(), &settings(2), at(59));
         assert_eq!((names(&early), early.requeue_at), (vec![], Some(at(60))));
+        let set_back = next_batch(&rest, first.status.as_ref(), &settings(2), at(-3600));
+        assert_eq!(names(&set_back), ["c"], "a clock that was set back must not stop the removal");
         let last = next_batch(&rest, first.status.as_ref(), &settings(2), at(60));
         assert_eq!((names(&last), last.requeue_at), (vec!["c"], None));
         let none = pending(&[]);

@@ -1,4 +1,4 @@
-//! Checks the rights of people on a real API server: the roles and the ValidatingAdmissionPolicy of the operator's chart.
+//! Checks the rights of people on a real API server: the roles and the `ValidatingAdmissionPolicy` of the chart.
 
 use std::sync::LazyLock;
 

@@ -56,6 +56,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = logs.map(|(secret, log)| sections::write([(SECRET, secret), ("log", log)])).into();
     let many = |text: &str| text.repeat(32_768 / text.len());
     seeds.push(sections::write([(SECRET, many("password="))]));
+    // A key without a value at the end of the text.
+    seeds.push(sections::write([("log", "password:\n")]));
     // The longest output of helm that the operator keeps.
     seeds.extend(
         ["password=", "a:b@", "://", "gAAAAA", "= \t", "-----BEGIN KEY-----"]

@@ -15,7 +15,7 @@ impl World {
         let cache = self.folder.path().join("cache").display().to_string();
         let helm = self.cluster().helm(4).unwrap().display().to_string();
         let common = ["diff", "-n", &self.namespace, "--charts", &charts, "--cache", &cache, "--helm", &helm];
-        let output = Self::run_as(reader, &[&common[..], arguments].concat());
+        let output = self.run_as(reader, &[&common[..], arguments].concat());
         let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
         (String::from_utf8(text).unwrap(), output.status.code())
     }

@@ -44,7 +44,7 @@ impl World {
     }
 
     fn plan_as(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
-        let output = Self::run_as(kubeconfig, &[&["plan", "-n", &self.namespace], arguments].concat());
+        let output = self.run_as(kubeconfig, &[&["plan", "-n", &self.namespace], arguments].concat());
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -66,7 +66,7 @@ async fn check_commands_with_read_access(world: &World, reader: &Path) {
     assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
     assert!(ready.contains("is forbidden: User"), "the plan must list the reads that the API server refused: {ready}");
     assert!(ready.contains("unknown: which StorageClasses exist: "), "{ready}");
-    let why = World::run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
+    let why = world.run_as(reader, &["why", "-n", &world.namespace, "memcached"]);
     assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
     assert!(String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes exist, and their roles: "));
     let less = world.reader("less", &ALL[..6]).await;
@@ -136,7 +136,7 @@ fn names_refused_reads_and_a_foreign_catalogue() {
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;
         let limited = world.reader("limited", &["deployments", "statefulsets", "daemonsets", "jobs"]).await;
-        let output = World::run_as(&limited, &["plan", "-n", &world.namespace]);
+        let output = world.run_as(&limited, &["plan", "-n", &world.namespace]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{text}");
         for what in ["secrets", "pods"] {

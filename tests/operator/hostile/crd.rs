@@ -1,6 +1,8 @@
 //! The definition of `OpenStackDeployment` is removed, or replaced by that of another version of osdpl, while the
 //! operator runs.
 
+use std::time::Duration;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -185,7 +187,13 @@ fn operator_works_with_a_newer_definition() {
         // An unknown value: the operator changes nothing, and says what to do.
         let since = now();
         let patch = Patch::Merge(json!({"spec": {"approval": "Someday"}}));
-        world.deployments().patch_metadata(NAME, &PatchParams::default(), &patch).await.unwrap();
+        // The API server starts to use a changed schema after a short time, and sends no event.
+        let accepted = async {
+            while world.deployments().patch_metadata(NAME, &PatchParams::default(), &patch).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("the API server accepts the new value", accepted).await;
         until_logged(world, "unknown variant `Someday`").await;
         assert!(world.operator_log().contains("return to the previous version of osdpl"), "{}", world.operator_log());
         assert!(operator.is_live());

@@ -119,7 +119,7 @@ async fn check_still_works(world: &World, memory: u32) {
 }
 
 #[test]
-#[ignore = "takes a minute: creates 256 MiB of objects"]
+#[ignore = "takes a minute: creates 256 MiB of objects: make faults"]
 fn floods_and_record_bombs_use_bounded_memory() {
     run_test("floods", async |world| {
         let other = format!("{}-tenant", world.namespace);

@@ -88,7 +88,7 @@ async fn until_finished(world: &World, failed: Timestamp) {
 }
 
 #[test]
-#[ignore = "takes 40 s: waits for the end of the Lease"]
+#[ignore = "takes 40 s: waits for the end of the Lease: make faults"]
 fn one_of_two_standbys_takes_over_from_a_killed_operator() {
     run_test("heirs", async |world| {
         let pods = Pods::create(world).await;
@@ -106,7 +106,7 @@ fn one_of_two_standbys_takes_over_from_a_killed_operator() {
 }
 
 #[test]
-#[ignore = "takes 45 s: waits for the end of the Lease"]
+#[ignore = "takes 45 s: waits for the end of the Lease: make faults"]
 fn frozen_operator_without_a_pod_changes_nothing_when_it_continues() {
     run_test("ghost", async |world| {
         let pods = Pods::create(world).await;

@@ -68,7 +68,7 @@ fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
             world.cluster().remove_rule(HOOK).await.unwrap();
             world.until_ready().await;
         };
-        pod.during(scenario).await;
+        Box::pin(pod.during(scenario)).await;
         pod.check_bounds(began, 2, 1);
         let runs = world.helm_runs();
         assert!(runs.len() <= 5, "a restart without an API server must not start helm: {runs:#?}");
@@ -81,13 +81,13 @@ fn cloud_converges_after_the_api_server_did_not_respond() {
 }
 
 #[test]
-#[ignore = "takes three minutes"]
+#[ignore = "takes three minutes: make faults"]
 fn cloud_converges_after_the_api_server_did_not_respond_for_two_minutes() {
     check_outage("api-frozen-long", Outage::Frozen, async || tokio::time::sleep(Duration::from_mins(2)).await);
 }
 
 #[test]
-#[ignore = "takes three minutes"]
+#[ignore = "takes three minutes: make faults"]
 fn cloud_converges_after_the_api_server_was_gone_for_two_minutes() {
     check_outage("api-killed-long", Outage::Killed, async || tokio::time::sleep(Duration::from_mins(2)).await);
 }
@@ -109,7 +109,7 @@ fn cloud_converges_after_the_api_server_was_restarted() {
             world.cluster().remove_rule(HOOK).await.unwrap();
             world.until_ready().await;
         };
-        pod.during(scenario).await;
+        Box::pin(pod.during(scenario)).await;
         pod.check_bounds(began, 2, 1);
     });
 }

@@ -66,11 +66,13 @@ async fn until_revision(world: &World, release: &str, revision: i64) {
 }
 
 #[test]
+#[ignore = "takes a minute: make faults"]
 fn cloud_converges_with_a_clock_that_is_ahead() {
     check_wrong_clock("clock-ahead", HOUR);
 }
 
 #[test]
+#[ignore = "takes a minute: make faults"]
 fn cloud_converges_with_a_clock_that_is_behind() {
     check_wrong_clock("clock-behind", -HOUR);
 }

@@ -15,6 +15,7 @@ use crate::world::{now, run_test, with_timeout};
 const LOOKUPS: i64 = 4;
 
 #[test]
+#[ignore = "takes a minute: make faults"]
 fn upgrades_while_the_dns_server_is_silent() {
     run_test("dns", async |world| {
         let libc = Libc::new(world, "operator");
@@ -51,7 +52,7 @@ fn upgrades_while_the_dns_server_is_silent() {
             assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
             pod.check_bounds(began, 4, 2);
         };
-        pod.during(scenario).await;
+        Box::pin(pod.during(scenario)).await;
         let endpoints = world.api::<Endpoints>().get("mariadb").await.unwrap();
         assert_eq!(endpoints.subsets.unwrap()[0].addresses.as_ref().unwrap()[0].ip, "192.0.2.7");
         assert_eq!(pod.restarts.get(), 0, "an outage of DNS must not end the operator");

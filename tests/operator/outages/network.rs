@@ -76,7 +76,7 @@ async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch
 }
 
 #[test]
-#[ignore = "takes four minutes: the operator notices lost watches after more than a minute"]
+#[ignore = "takes four minutes: the operator notices lost watches after more than a minute: make faults"]
 fn cloud_converges_after_packets_of_open_connections_were_dropped() {
     run_test("packets", async |world| {
         let began = now();
@@ -99,7 +99,7 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
             world.apply(&with_values(spec, "mariadb", changed)).await;
             assert_eq!(world.until_ready().await.child("mariadb").revision, Some(2));
         };
-        pod.during(scenario).await;
+        Box::pin(pod.during(scenario)).await;
         pod.check_bounds(began, 2, 1);
         assert_eq!(pod.restarts.get(), 0, "the operator must renew its Lease over a new connection");
     });

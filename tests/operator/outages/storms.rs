@@ -45,7 +45,7 @@ fn check_storm(name: &str, code: u16, is_refused: fn(&Request) -> bool) {
             world.until_ready().await;
             assert!(refused.load(Ordering::Relaxed) > HELM_REFUSALS, "the storm must hit the operator");
         };
-        pod.during(scenario).await;
+        Box::pin(pod.during(scenario)).await;
         let child = world.until_ready().await.child("mariadb");
         println!("{} refusals, revision {:?} of mariadb", refused.load(Ordering::Relaxed), child.revision);
         pod.check_bounds(began, 2, 4);
@@ -64,6 +64,7 @@ fn cloud_converges_while_the_api_server_is_unavailable() {
 }
 
 #[test]
+#[ignore = "takes a minute: make faults"]
 fn cloud_converges_while_the_api_server_reports_conflicts() {
     check_storm("storm-409", 409, Request::is_write);
 }

@@ -63,6 +63,7 @@ fn all_writes_of_the_operator_and_helm_pass_the_proxy() {
 }
 
 #[test]
+#[ignore = "takes a minute: make faults"]
 fn the_proxy_refuses_loses_and_stalls() {
     run_test("proxy-faults", async |world| {
         let proxy = Proxy::start(world).await;
@@ -91,7 +92,7 @@ fn the_proxy_refuses_loses_and_stalls() {
             Answer::Forward
         });
         world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
-        with_timeout("the operator uses new connections", world.until_ready()).await;
+        with_timeout("the operator uses new connections", Box::pin(world.until_ready())).await;
         assert!(oldest.load(Ordering::SeqCst) >= opened, "no request of a stalled connection may arrive");
     });
 }

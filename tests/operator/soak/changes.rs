@@ -73,20 +73,20 @@ impl<'a> Soak<'a> {
 
     /// Lets a pod die, and then makes one of the other changes.
     pub async fn round(&mut self, round: usize) {
-        self.kill_pod(VICTIMS[round % VICTIMS.len()], round % 2 == 0).await;
+        self.kill_pod(VICTIMS[round % VICTIMS.len()], round.is_multiple_of(2)).await;
         match round % KINDS {
             0 => self.add_node(&format!("extra-{round}")).await,
             1 => self.rotate_key(round).await,
             2 => self.edit_by_hand(round).await,
             3 => self.change_value(round).await,
-            _ => self.remove_node().await,
+            _ => Box::pin(self.remove_node()).await,
         }
     }
 
     /// Removes what later tests do not expect.
     pub async fn finish(&mut self) {
         if self.node.is_some() {
-            self.remove_node().await;
+            Box::pin(self.remove_node()).await;
         }
     }
 
@@ -175,7 +175,8 @@ impl<'a> Soak<'a> {
             };
             world.until("the operator reports the host without a node", is_noticed).await;
         };
-        self.journal.record(world, cause(format!("node leaves: {name}")), leaves).await;
+        let what = cause(format!("node leaves: {name}"));
+        self.journal.record(world, what, Box::pin(leaves)).await;
 
         let resource = ("openstackdeployments", NAME.to_owned());
         let forget = Cause { writes: vec![resource], ..cause(format!("host is forgotten: {name}")) };
@@ -240,7 +241,7 @@ impl<'a> Soak<'a> {
             until_drift(1).await;
         };
         self.journal.record(world, cause(format!("object is edited by hand: round {round}")), edited).await;
-        if round / KINDS % 2 == 0 {
+        if (round / KINDS).is_multiple_of(2) {
             let reverted = async {
                 edit(&shipped).await;
                 until_drift(0).await;

@@ -150,8 +150,7 @@ impl Cycle<'_> {
             self.world.apply(&spec).await;
             self.world.until_ready().await;
         }
-        let writes = writes.lock().unwrap().clone();
-        writes
+        std::mem::take(&mut *writes.lock().unwrap())
     }
 
     /// Checks that every release is deployed, and returns the names of the releases.

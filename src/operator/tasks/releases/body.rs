@@ -9,6 +9,10 @@ use osdpl_core::observed::{ObservedHook, RecordBody, ReleaseKey};
 use osdpl_core::release::{self, DecodeError, DeletePolicy, Event, Hook, Object, Phase, Record, Status};
 use osdpl_core::scrub::Scrubber;
 
+/// The maximum length in bytes of a release's description. helm writes one sentence or an error; anybody who may write
+/// the record can write more, and it would take seconds to search that for secrets.
+const DESCRIPTION_LIMIT: usize = 16 << 10;
+
 /// An object's namespace and name.
 type Name = (String, String);
 
@@ -73,10 +77,16 @@ pub(super) fn read(
         pre_install_satisfied: pre_install_satisfied(&record),
         chart: record.chart.name,
         chart_version: record.chart.version,
-        description: scrubber.scrub(&record.description),
+        description: description(&record.description, scrubber),
         applied_objects: Arc::clone(&objects.left),
         stored_bytes: payload.len(),
     })
+}
+
+/// Returns a release's description, without secrets and not longer than [`DESCRIPTION_LIMIT`].
+fn description(text: &str, scrubber: &Scrubber) -> String {
+    let beginning = &text[..text.floor_char_boundary(DESCRIPTION_LIMIT)];
+    if beginning.len() < text.len() { scrubber.scrub_beginning(beginning) } else { scrubber.scrub(text) }
 }
 
 /// Whether the hook is a Job that runs in the operation of this revision and then stays in the cluster.

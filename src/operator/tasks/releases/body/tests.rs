@@ -80,6 +80,15 @@ fn scrubs_the_description() {
 }
 
 #[test]
+fn cuts_a_long_description() {
+    let scrubber = Scrubber::new(["hunter22"]);
+    // The limit cuts the password.
+    let long = format!("{}hunter22 and more", "ü ".repeat(DESCRIPTION_LIMIT / 3 - 1));
+    let cut = description(&long, &scrubber);
+    assert!(cut.len() < DESCRIPTION_LIMIT && cut.ends_with("ü "), "{}", &cut[cut.len() - 20..]);
+}
+
+#[test]
 fn reads_plain_jobs_and_hooks_that_ran_and_are_kept() {
     let started = "2026-11-21T11:00:05Z";
     let mut removed = hook("nova-tidy", "Job", &["post-upgrade"], "Succeeded", started);

@@ -1,0 +1,40 @@
+//! Checks at the end of each test that no secret is visible: in no log, event, status, annotation, `ConfigMap`, command
+//! line, environment, metric, file, or output of a command, in no encoding.
+
+pub mod collect;
+mod places;
+mod planted;
+mod search;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::Output;
+
+use crate::world::World;
+use collect::Secrets;
+use places::{Leak, Searches};
+use search::Search;
+
+impl World {
+    /// Checks that no secret that existed during the test is visible. Every test ends with this check.
+    pub async fn check_no_leaked_secrets(&self) {
+        let leaks = self.leaks_of(&self.collector.collected().await).await;
+        assert!(leaks.is_empty(), "no secret may be visible: {leaks:#?}");
+    }
+
+    /// Returns where these secrets are visible.
+    async fn leaks_of(&self, secrets: &Secrets) -> Vec<Leak> {
+        let searches = Searches { all: Search::new(&secrets.all), ceph: Search::new(&secrets.ceph) };
+        let mut leaks = self.leaks_in_objects(&searches).await;
+        leaks.extend(self.leaks_in_files(&searches));
+        leaks
+    }
+
+    /// Keeps the output of a command, so that the check at the end of the test can search it.
+    pub fn record_output(&self, arguments: &[&str], output: &Output) {
+        let path = self.folder.path().join("commands.log");
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let parts = [arguments.join(" ").as_bytes(), b"\n", &output.stdout, &output.stderr].concat();
+        file.write_all(&parts).unwrap();
+    }
+}

@@ -1,0 +1,168 @@
+//! Collects the secrets of a test while it runs, because rotated and deleted secrets must not be visible, either.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::world::{is_of, with_timeout};
+
+/// The name of a Secret that shows that the collector has seen all earlier Secrets.
+const MARK: &str = "collected";
+
+/// The keys in Secrets that contain no secrets, besides those that begin with `OS_` or end with one of [`OPEN_ENDS`].
+const OPEN: [&str; 13] = [
+    "tls.crt",
+    "ca.crt",
+    "fsid",
+    "mon_host",
+    "mon_endpoints",
+    "rgw_internal",
+    "rgw_external",
+    "rgw_keystone_accepted_roles",
+    "ceph-username",
+    "cluster-name",
+    "userID",
+    "userid",
+    "username",
+];
+const OPEN_ENDS: [&str; 5] = [".pool", ".user", ".cert.pem", "-chain.cert.pem", ".fs"];
+
+/// The maximum size of a secret in bytes. Tests with huge Secrets fill them with one letter.
+const LONGEST: usize = 64 << 10;
+
+/// The secrets of a test.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// The contents of osdpl's Secrets and of the user's: credentials, secrets of features, private keys.
+    pub all: BTreeSet<String>,
+    /// The keys of Ceph's users. The charts get them only through Secrets, so no other object may contain them.
+    pub ceph: BTreeSet<String>,
+}
+
+/// Watches the Secrets of a test until this value is dropped.
+pub struct Collector {
+    client: Client,
+    namespace: String,
+    secrets: Arc<watch::Sender<Secrets>>,
+    task: JoinHandle<()>,
+}
+
+impl Collector {
+    /// Starts to collect the Secrets in the namespaces of the test with this namespace.
+    pub fn new(client: Client, namespace: &str) -> Self {
+        let secrets = Arc::new(watch::Sender::new(Secrets::default()));
+        let (shared, own, api) = (Arc::clone(&secrets), namespace.to_owned(), Api::<Secret>::all(client.clone()));
+        let task = tokio::spawn(async move {
+            // Release records contain values with credentials. These credentials are also in Secrets.
+            let fields = "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token";
+            let mut seen =
+                pin!(watcher(api, watcher::Config::default().fields(fields)).default_backoff().applied_objects());
+            loop {
+                // The watch continues after an error, such as that of a restarted API server.
+                let Ok(Some(secret)) = seen.try_next().await else { continue };
+                if secret.namespace().is_some_and(|namespace| is_of(&own, &namespace)) {
+                    shared.send_modify(|secrets| secrets.add(&secret));
+                }
+            }
+        });
+        Self { client, namespace: namespace.to_owned(), secrets, task }
+    }
+
+    /// Returns all secrets so far.
+    pub async fn collected(&self) -> Secrets {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mark = format!("{MARK}-{:?}", std::time::Instant::now());
+        let object = json!({"metadata": {"name": MARK}, "stringData": {"mark": mark}});
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        let mut secrets = self.secrets.subscribe();
+        let seen = secrets.wait_for(|secrets| secrets.all.contains(&mark));
+        let mut secrets = with_timeout("the collector has seen all Secrets", seen).await.unwrap().clone();
+        drop(api.delete(MARK, &DeleteParams::default()).await.unwrap());
+        self.secrets.send_modify(|secrets| {
+            secrets.all.remove(&mark);
+        });
+        secrets.all.remove(&mark);
+        secrets
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Secrets {
+    fn add(&mut self, secret: &Secret) {
+        // The Secrets of charts contain whole configuration files, with credentials that are also in osdpl's Secrets.
+        if secret.annotations().contains_key("meta.helm.sh/release-name") {
+            return;
+        }
+        for (key, value) in secret.data.iter().flatten() {
+            let Ok(text) = std::str::from_utf8(&value.0) else { continue };
+            if text.len() > LONGEST {
+                continue;
+            }
+            self.ceph.extend(ceph_keys(text));
+            let is_open = OPEN.contains(&key.as_str())
+                || OPEN_ENDS.iter().any(|end| key.ends_with(end))
+                || key.starts_with("OS_") && key != "OS_PASSWORD";
+            if is_open {
+                continue;
+            }
+            if key.rsplit_once('.').is_some_and(|(_, end)| end == "yaml") {
+                collect_leaves(&osdpl_values::yaml::parse(key, text).unwrap_or_default(), &mut self.all);
+            } else {
+                self.all.insert(text.to_owned());
+            }
+        }
+    }
+}
+
+/// Returns the words in a text that have the format of `ceph auth print-key`.
+fn ceph_keys(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || ";:,\"".contains(letter));
+    words.filter(|word| word.len() == 40 && word.starts_with("AQ") && word.ends_with("==")).map(str::to_owned)
+}
+
+/// Collects the texts in a tree of values.
+fn collect_leaves(value: &Value, texts: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(texts.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_leaves(item, texts)),
+        Value::Object(map) => map.values().for_each(|item| collect_leaves(item, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn collects_secrets_but_no_settings() {
+    let key = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
+    let object = json!({"metadata": {"name": "x"}, "data": {}});
+    let mut secret: Secret = serde_json::from_value(object).unwrap();
+    let entries = [
+        ("password", "hunter22"),
+        ("mon_host", "10.0.0.1:6789"),
+        ("glance.pool", "images"),
+        ("OS_USERNAME", "swift"),
+        ("OS_PASSWORD", "hunter33"),
+        ("glance", &format!("client.glance;{key}\n;images-hdd:images:hdd")),
+        ("values.yaml", "conf: {secret: hunter44}"),
+    ];
+    let bytes = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
+    secret.data = Some(entries.map(|(name, text)| (name.to_owned(), bytes(text))).into());
+    let mut secrets = Secrets::default();
+    secrets.add(&secret);
+    assert_eq!(secrets.ceph, [key.to_owned()].into());
+    let whole = format!("client.glance;{key}\n;images-hdd:images:hdd");
+    assert_eq!(secrets.all, [whole.as_str(), "hunter22", "hunter33", "hunter44"].map(str::to_owned).into());
+}

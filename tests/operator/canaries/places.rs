@@ -1,0 +1,128 @@
+//! The places where a secret must not be visible: objects of the cluster, and files.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use kube::api::{DynamicObject, ListParams};
+use kube::core::ApiResource;
+use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
+use kube::{Api, ResourceExt};
+use osdpl_core::api::MANAGER;
+
+use super::search::{Found, Search};
+use crate::pool::SYSTEM;
+use crate::world::World;
+
+/// The kinds whose objects the search reads completely, whoever wrote them.
+const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
+
+/// The annotations with which tests set the log and the termination message of a pod. These may contain secrets,
+/// because tests check that the operator removes them.
+const SET_BY_TESTS: [&str; 2] = ["kwok.osdpl.dev/log", "kwok.osdpl.dev/message"];
+
+/// The files and folders of the operator and its helm processes, in a test's folder. Even their owner must not find a
+/// secret there.
+const OF_OPERATOR: [&str; 5] = ["operator", "helm", "cache", "temporary", "commands"];
+
+/// A secret, and where it is visible.
+pub type Leak = (String, Found);
+
+/// Searches for all secrets, or for keys that only Secrets may contain.
+pub struct Searches {
+    pub all: Search,
+    pub ceph: Search,
+}
+
+impl World {
+    /// Returns the secrets that objects contain: in the test's namespaces, in the operator's, and in no namespace.
+    pub async fn leaks_in_objects(&self, searches: &Searches) -> Vec<Leak> {
+        let discovery = Discovery::new(self.client.clone()).run_aggregated().await.unwrap();
+        let mut leaks = Vec::new();
+        for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
+            if !capabilities.supports_operation(verbs::LIST) {
+                continue;
+            }
+            let is_complete = COMPLETE.contains(&resource.kind.as_str());
+            if capabilities.scope == Scope::Namespaced && resource.kind != "Secret" || is_complete {
+                leaks.extend(self.leaks_in(&resource, searches, is_complete).await);
+            } else {
+                leaks.extend(self.leaks_in_metadata(&resource, searches).await);
+            }
+        }
+        leaks
+    }
+
+    async fn leaks_in(&self, resource: &ApiResource, searches: &Searches, is_complete: bool) -> Vec<Leak> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let objects = match api.list(&ListParams::default()).await {
+            // The test has just deleted the definition of the kind.
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Vec::new(),
+            objects => objects.unwrap().items.into_iter(),
+        };
+        let objects = objects.filter(|object| self.is_searched(object.namespace().as_deref()));
+        let find = |mut object: DynamicObject| {
+            let is_ours =
+                is_complete || object.managed_fields().iter().any(|by| by.manager.as_deref() == Some(MANAGER));
+            object.annotations_mut().retain(|key, _| !SET_BY_TESTS.contains(&key.as_str()));
+            let place = format!("{} {}", resource.kind, object.name_any());
+            let metadata = serde_json::to_vec(&object.metadata).unwrap();
+            let text = if is_ours { serde_json::to_vec(&object).unwrap() } else { metadata };
+            // Upstream's charts put some credentials into other objects than Secrets.
+            let found = searches.all.find(&text);
+            let found = found.or_else(|| searches.ceph.find(&serde_json::to_vec(&object).unwrap()));
+            found.map(|found| (place, found))
+        };
+        objects.filter_map(find).collect()
+    }
+
+    async fn leaks_in_metadata(&self, resource: &ApiResource, searches: &Searches) -> Vec<Leak> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let objects = match api.list_metadata(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Vec::new(),
+            objects => objects.unwrap().items.into_iter(),
+        };
+        let objects = objects.filter(|object| self.is_searched(object.namespace().as_deref()));
+        let find = |object: kube::core::PartialObjectMeta<DynamicObject>| {
+            let found = searches.all.find(&serde_json::to_vec(&object.metadata).unwrap());
+            found.map(|found| (format!("{} {}", resource.kind, object.name_any()), found))
+        };
+        objects.filter_map(find).collect()
+    }
+
+    /// Whether the search reads objects in this namespace, or without a namespace. Events about nodes are in the
+    /// namespace `default`.
+    fn is_searched(&self, namespace: Option<&str>) -> bool {
+        namespace.is_none_or(|name| [SYSTEM.0, "default"].contains(&name) || self.owns(name))
+    }
+
+    /// Returns the secrets in the test's folder: in logs, command lines, environments, metrics and outputs of commands,
+    /// in caches and temporary files. Other files may contain secrets if only their owner can read them.
+    pub fn leaks_in_files(&self, searches: &Searches) -> Vec<Leak> {
+        let (root, mut leaks) = (self.folder.path(), Vec::new());
+        visit(root, &mut |path| {
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            let is_operators = OF_OPERATOR.iter().any(|begin| name.starts_with(begin));
+            let others = 0o077;
+            let is_private = std::fs::metadata(path).unwrap().permissions().mode() & others == 0;
+            if is_operators || !is_private {
+                leaks.extend(searches.all.find(&std::fs::read(path).unwrap()).map(|found| (name, found)));
+            }
+        });
+        leaks
+    }
+}
+
+/// Calls `look` with each file below a folder, except for symbolic links and chart archives.
+fn visit(folder: &Path, look: &mut dyn FnMut(&Path)) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_symlink() || path.extension().is_some_and(|extension| extension == "tgz") {
+            continue;
+        }
+        if path.is_dir() {
+            visit(&path, look);
+        } else if path.is_file() {
+            look(&path);
+        }
+    }
+}

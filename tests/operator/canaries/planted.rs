@@ -1,0 +1,109 @@
+//! Plants secrets, and checks that the search finds them. Otherwise the check at the end of each test proves nothing.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::collect::Secrets;
+use crate::cloud::services;
+use crate::nodes::Nodes;
+use crate::world::{World, run_test};
+
+/// A text that is planted in many places. It is a valid name, so that also names can contain it.
+const TEXT: &str = "planted-canary-7f3a9";
+
+/// A key in the format of Ceph, of no real cluster.
+const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqamplanted==";
+
+#[test]
+fn collects_secrets_that_no_longer_exist() {
+    run_test("canary-collect", async |world| {
+        let secrets = world.api::<Secret>();
+        let object = json!({"metadata": {"name": "own"}, "stringData": {"pw": "first-value"}});
+        secrets.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        world.collector.collected().await;
+        let changed = Patch::Merge(json!({"stringData": {"pw": "second-value"}}));
+        secrets.patch("own", &PatchParams::default(), &changed).await.unwrap();
+        world.collector.collected().await;
+        drop(secrets.delete("own", &DeleteParams::default()).await.unwrap());
+        let all = world.collector.collected().await.all;
+        assert_eq!(all, ["first-value", "second-value"].map(str::to_owned).into());
+    });
+}
+
+/// Creates objects that contain the planted texts, and returns where the search must find them.
+async fn plant_in_objects(world: &World, nodes: &mut Nodes<'_>) -> Vec<String> {
+    let ours = PatchParams::apply(osdpl_core::api::MANAGER);
+    let map = |name: &str| {
+        let data = json!({"file": STANDARD.encode(format!("user: nova, password: {TEXT}\n"))});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+    };
+    world.api::<ConfigMap>().patch("ours", &ours, &Patch::Apply(map("ours"))).await.unwrap();
+    let chart = serde_json::from_value(map("of-chart")).unwrap();
+    world.api::<ConfigMap>().create(&PostParams::default(), &chart).await.unwrap();
+    let container = |value: &str| json!([{"name": "main", "image": "none", "env": [{"name": "KEY", "value": value}]}]);
+    let pod = json!({"metadata": {"name": "keyed"}, "spec": {"containers": container(KEY)}});
+    world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let pod = json!({"metadata": {"name": "annotated", "annotations": {"note": TEXT}}, "spec": {"containers": container("")}});
+    world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let node = nodes.add("labelled", json!({"note": TEXT})).await;
+    ["ConfigMap ours", "Pod keyed", "Pod annotated", &format!("Node {node}")].map(str::to_owned).to_vec()
+}
+
+/// Writes files that contain the planted text, and returns where the search must find it.
+fn plant_in_files(world: &World) -> Vec<&'static str> {
+    let folder = world.folder.path();
+    for (name, mode) in [
+        ("cache/values.yaml", 0o600),
+        ("temporary/values", 0o600),
+        ("helm.log.planted", 0o600),
+        ("out", 0o640),
+        ("private", 0o600),
+    ] {
+        std::fs::write(folder.join(name), format!("password: {TEXT}")).unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    vec!["cache/values.yaml", "temporary/values", "helm.log.planted", "out"]
+}
+
+#[test]
+fn finds_secrets_in_each_place() {
+    run_test("canary-places", async |world| {
+        let mut nodes = Nodes::of(world);
+        let operator = world.operator().pod(TEXT).start().await;
+        let planted = Secrets { all: BTreeSet::from([TEXT.to_owned()]), ceph: BTreeSet::from([KEY.to_owned()]) };
+        // The names of the resource and the pod contain the text, so it is in all outputs of the operator and of helm.
+        world.apply_as(TEXT, &services(&["memcached"])).await;
+        world
+            .until_of(TEXT, "the cloud is Ready", |cloud| crate::cloud::StatusAccess::is_ready(cloud).then_some(()))
+            .await;
+        world.osdpl(&["status", TEXT]);
+        let mut expected = plant_in_objects(world, &mut nodes).await;
+        expected.extend(plant_in_files(world).into_iter().map(str::to_owned));
+        operator.kill();
+        for place in [
+            "OpenStackDeployment planted",
+            "Event ",
+            "Secret planted",
+            "Lease osdpl",
+            "operator.log",
+            "operator.process",
+            "operator.metrics",
+            "commands.log",
+        ] {
+            expected.push(place.to_owned());
+        }
+        let leaks = world.leaks_of(&planted).await;
+        let is_found = |place: &String| leaks.iter().any(|(found, _)| found.starts_with(place.as_str()));
+        let missed: Vec<_> = expected.iter().filter(|place| !is_found(place)).collect();
+        assert!(missed.is_empty(), "the search must find secrets in {missed:?}, and found {leaks:#?}");
+        let is_allowed = |(place, _): &&super::Leak| place == "private" || place == "ConfigMap of-chart";
+        assert_eq!(leaks.iter().find(is_allowed), None);
+        nodes.remove_all().await;
+    });
+}

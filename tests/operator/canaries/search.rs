@@ -1,0 +1,169 @@
+//! Searches texts for secrets in every encoding in which a program could print them. It shares no code with osdpl's
+//! scrubber, so that it also finds what the scrubber overlooks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// The minimum length of a secret. Shorter ones are also parts of ordinary words.
+const SHORTEST: usize = 6;
+
+/// The minimum length of a line of a secret to search for on its own. Shorter lines of a file are ordinary words.
+const SHORTEST_LINE: usize = 24;
+
+/// The number of leading bytes by which [`Search`] finds its texts.
+const PREFIX: usize = 3;
+
+/// A set of secrets to search for.
+pub struct Search {
+    /// The encodings of all secrets, by their first bytes: the text to find, and the name of the encoding.
+    forms: BTreeMap<usize, Vec<(Vec<u8>, &'static str)>>,
+    /// Whether an encoding begins with these bytes. Most parts of a text are none of them.
+    begins: Vec<bool>,
+}
+
+/// A secret that a text contains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The encoding of the secret, such as `base64`.
+    pub encoding: &'static str,
+    /// The text around the secret.
+    pub around: String,
+}
+
+impl Search {
+    /// Prepares a search for these secrets. Ignores secrets that are too short.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a String>) -> Self {
+        let mut all = BTreeSet::new();
+        for secret in secrets {
+            let secret = secret.trim();
+            all.extend(forms(secret));
+            // A log may contain single lines of a key or of a file. PEM's first and last lines are not secret.
+            let lines = secret.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE && *line != secret);
+            all.extend(lines.filter(|line| !line.starts_with("-----")).flat_map(forms));
+        }
+        let mut search = Self { forms: BTreeMap::new(), begins: vec![false; 1 << (8 * PREFIX)] };
+        for (form, encoding) in all.into_iter().filter(|(form, _)| form.len() >= SHORTEST) {
+            let begin = number(form.as_bytes());
+            search.begins[begin] = true;
+            search.forms.entry(begin).or_default().push((form.into_bytes(), encoding));
+        }
+        search
+    }
+
+    /// Returns the first secret in a text.
+    pub fn find(&self, text: &[u8]) -> Option<Found> {
+        for (at, window) in text.windows(PREFIX).enumerate() {
+            let begin = number(window);
+            if !self.begins[begin] {
+                continue;
+            }
+            if let Some((form, encoding)) = self.forms[&begin].iter().find(|(form, _)| text[at..].starts_with(form)) {
+                let (from, to) = (at.saturating_sub(80), (at + form.len() + 40).min(text.len()));
+                let around = String::from_utf8_lossy(&text[from..to]).into_owned();
+                return Some(Found { encoding, around });
+            }
+        }
+        None
+    }
+}
+
+/// Returns the first bytes of a text as a number.
+fn number(text: &[u8]) -> usize {
+    text[..PREFIX].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+/// Returns the encodings of a secret, each with its name.
+fn forms(secret: &str) -> Vec<(String, &'static str)> {
+    if secret.len() < SHORTEST {
+        return Vec::new();
+    }
+    let json = escaped(secret);
+    let mut forms = vec![(secret.to_owned(), "plain"), (escaped(&json), "JSON in JSON"), (json, "JSON")];
+    for keep in ["-._~", "-._~/", "-._*", ""] {
+        for is_upper in [true, false] {
+            let url = percent_encoded(secret, keep, is_upper);
+            forms.push((url.replace("%20", "+"), "URL"));
+            forms.push((url, "URL"));
+        }
+    }
+    let encoded = base64_forms(secret.as_bytes());
+    // A Secret in a dump of objects is in base64, and the dump can be in base64, too.
+    let twice = encoded.iter().flat_map(|form| base64_forms(form.as_bytes()));
+    forms.extend(twice.map(|form| (form, "base64 of base64")));
+    forms.extend(encoded.into_iter().map(|form| (form, "base64")));
+    forms
+}
+
+/// Returns the text as it is between the quotes of a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Returns the text with `%XX` for all bytes except for letters, digits and those in `keep`.
+fn percent_encoded(text: &str, keep: &str, is_upper: bool) -> String {
+    let encode = |byte: u8| match char::from(byte) {
+        letter if letter.is_ascii_alphanumeric() || keep.contains(letter) => letter.to_string(),
+        _ if is_upper => format!("%{byte:02X}"),
+        _ => format!("%{byte:02x}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// Returns the base64 characters that depend only on the secret, for each position of the secret in a longer text.
+fn base64_forms(secret: &[u8]) -> Vec<String> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let text = [vec![0; before], secret.to_vec()].concat();
+        // Each character has 6 bits. The first ones contain bits of the text before, the last one those of the text
+        // after the secret.
+        let (first, end) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
+        forms.extend(
+            [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)].map(|all| all[first..end].to_owned()),
+        );
+    }
+    forms
+}
+
+#[test]
+fn finds_each_encoding() {
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    let secret = "p@ss/w\"ö+rd?>~ x".to_owned();
+    let search = Search::new([&secret]);
+    let found = |text: &str| search.find(text.as_bytes()).map(|found| found.encoding);
+    assert_eq!(found(&format!("a={secret};")), Some("plain"));
+    assert_eq!(found(&serde_json::json!({"a": secret}).to_string()), Some("JSON"));
+    let nested = serde_json::json!({"a": serde_json::json!({"b": secret}).to_string()});
+    assert_eq!(found(&nested.to_string()), Some("JSON in JSON"));
+    for url in [
+        "p%40ss%2Fw%22%C3%B6%2Brd%3F%3E~%20x",
+        "p%40ss%2fw%22%c3%b6%2brd%3f%3e~%20x",
+        "p%40ss/w%22%C3%B6%2Brd%3F%3E~%20x",
+        "p%40ss%2Fw%22%C3%B6%2Brd%3F%3E%7E+x",
+    ] {
+        assert_eq!(found(&format!("mysql://root:{url}@host")), Some("URL"), "{url}");
+    }
+    for before in ["", "a", "ab", "abc", "user: nova, password: "] {
+        for after in ["", "\n", " and more"] {
+            let text = format!("{before}{secret}{after}");
+            for encoded in [STANDARD.encode(&text), URL_SAFE.encode(&text)] {
+                assert_eq!(found(&format!("data: {encoded}")), Some("base64"), "{text:?}");
+            }
+            assert_eq!(found(&STANDARD.encode(STANDARD.encode(&text))), Some("base64 of base64"), "{text:?}");
+        }
+    }
+    assert_eq!(found("p@ss/word"), None);
+    assert_eq!(Search::new([&"short".to_owned()]).find(b"short"), None);
+}
+
+#[test]
+fn finds_lines_of_keys() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{line}\nAgEAAoIB\n-----END PRIVATE KEY-----\n");
+    let search = Search::new([&key]);
+    assert!(search.find(format!("12:00 {line}").as_bytes()).is_some());
+    assert!(search.find(key.as_bytes()).is_some());
+    assert_eq!(search.find(b"-----BEGIN PRIVATE KEY-----\nAgEAAoIB\n-----END PRIVATE KEY-----\n"), None);
+}
