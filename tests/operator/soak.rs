@@ -63,7 +63,7 @@ fn minutes() -> u64 {
 #[ignore = "takes an hour: make soak"]
 fn writes_only_with_a_cause_and_does_not_grow() {
     run_test("soak", async |world| {
-        world.describe_ceph(json!({})).await;
+        world.describe_ceph(json!({"nova.pool": "vms"})).await;
         let server = FakeApis::start(&["identity", "image", "volumev3", "placement", "compute", "network"]).await;
         for node in Api::<Node>::all(world.client.clone()).list(&ListParams::default()).await.unwrap() {
             server.nova.add_compute(&node.name_any());
