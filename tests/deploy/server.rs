@@ -260,6 +260,7 @@ fn uninstalling_the_chart_keeps_every_cloud() {
     object["metadata"]["namespace"] = "kept".into();
     kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
     let chart = path("deploy/osdpl");
+    // The policy would also apply to the resources of other tests.
     for program in HELMS {
         let install = [
             "install",
@@ -269,7 +270,7 @@ fn uninstalling_the_chart_keeps_every_cloud() {
             "kept",
             "--take-ownership",
             "--set",
-            "namespaces={kept}",
+            "namespaces={kept},approvalPolicy.create=false",
             "--kubeconfig",
             kubeconfig,
         ];

@@ -206,7 +206,7 @@ fn a_paused_cloud_is_not_written_to() {
         nodes.add("new", json!({"rack": "paused"})).await;
         world.annotate(ADOPT, json!("mariadb")).await;
         let credentials = format!("{NAME}-credentials-mariadb");
-        let edit = json!({"data": {"root": "ZWRpdGVk"}});
+        let edit = json!({"stringData": {"root": "changed-by-hand"}});
         let secrets: Api<Secret> = world.api();
         secrets.patch(&credentials, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
         let is_observed =

@@ -166,10 +166,14 @@ impl Watches<'_> {
             |store| add(&mut store.nodes),
             |store, index, update| {
                 let Store { nodes, node_times, .. } = store;
-                nodes[index].apply(update, |node| {
+                let is_changed = nodes[index].apply(update, |node| {
                     let name = node.metadata.name.as_deref().unwrap_or_default();
                     Some((node_times.observe(name, node.status.readiness(), now()), read_node(node)))
-                })
+                });
+                if is_changed {
+                    node_times.forget_others(nodes[index].entries().map(|((_, name), _)| name.as_str()));
+                }
+                is_changed
             },
         );
     }

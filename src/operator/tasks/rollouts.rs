@@ -123,6 +123,7 @@ impl Watched {
                 Some(times.with_own_time(pod, steady()))
             };
             if pods.apply(event, read) {
+                times.forget_others(pods.entries().map(|(_, pod)| pod));
                 notify.notify_one();
             }
         }));

@@ -120,8 +120,8 @@ impl World {
     /// Runs `helm upgrade` for a release with the same chart, its previous values and one changed value (`--set`).
     pub fn upgrade_manually(&self, options: &InstallOptions, one: &ManualRelease, set: &str) {
         let mut helm = self.helm_of(options.helm, one);
-        let helm =
-            helm.args(["upgrade", &one.name]).arg(options.chart(one.release())).args(["--reuse-values", "--set", set]);
+        let helm = helm.args(["upgrade", "--wait", &one.name]).arg(options.chart(one.release()));
+        let helm = helm.args(["--reuse-values", "--set", set]);
         let output = helm.output().unwrap();
         assert!(output.status.success(), "{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
     }

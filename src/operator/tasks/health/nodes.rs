@@ -1,7 +1,7 @@
 //! Measures by this process's own clock how long nodes are `NotReady`. The times in their conditions come from clocks of
 //! other machines, which may differ by hours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -28,6 +28,14 @@ impl NodeTimes {
             self.0.insert(node.to_owned(), since);
         }
         if since.is_some() { Readiness::Missing(since) } else { readiness }
+    }
+
+    /// Forgets the nodes that no longer exist, when they are the majority.
+    pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
+        let existing: BTreeSet<&str> = existing.collect();
+        if self.0.len() > 2 * existing.len() {
+            self.0.retain(|node, _| existing.contains(node.as_str()));
+        }
     }
 }
 
@@ -59,5 +67,17 @@ mod tests {
         assert_eq!(observe(10, 50), Readiness::Missing(Some(at(10))));
         assert_eq!(observe(90, 50), Readiness::Missing(Some(at(50))), "the other clock is ahead");
         assert_eq!(NodeTimes::default().observe("a", Readiness::Missing(None), at(1)), Readiness::Missing(None));
+    }
+
+    #[test]
+    fn forgets_nodes_that_no_longer_exist() {
+        let mut times = NodeTimes::default();
+        for name in ["a", "b", "c"] {
+            times.observe(name, Readiness::Ready, at(0));
+        }
+        times.forget_others(["a", "b"].into_iter());
+        assert_eq!(times.0.len(), 3);
+        times.forget_others(["a"].into_iter());
+        assert_eq!(times.0.keys().collect::<Vec<_>>(), ["a"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Measures by this process's own clock how long pods start, and how long they are ready. The times in their status come
 //! from clocks of other machines, which may differ by hours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -26,6 +26,14 @@ impl PodTimes {
         self.0.insert(pod.uid.clone(), (is_ready, first));
         *since = Some(first);
         pod
+    }
+
+    /// Forgets the pods that no longer exist, when they are the majority.
+    pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
+        let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect();
+        if self.0.len() > 2 * existing.len() {
+            self.0.retain(|uid, _| existing.contains(uid.as_str()));
+        }
     }
 }
 
@@ -54,5 +62,25 @@ mod tests {
         assert_eq!(observe(PodState::Ready(Some(at(8000))), 4020), PodState::Ready(Some(at(4009))));
         assert_eq!(observe(PodState::Unhealthy("down".into()), 4030), PodState::Unhealthy("down".into()));
         assert_eq!(observe(starting("", 400), 4040), starting("", 4040));
+    }
+
+    #[test]
+    fn forgets_pods_that_no_longer_exist() {
+        let pod = |uid: &str| DaemonPod {
+            name: uid.into(),
+            uid: uid.into(),
+            set: "s".into(),
+            node: "n".into(),
+            revision: "r".into(),
+            state: PodState::Ready(None),
+        };
+        let mut times = PodTimes::default();
+        for uid in ["a", "b", "c"] {
+            times.with_own_time(pod(uid), Timestamp::UNIX_EPOCH);
+        }
+        times.forget_others([pod("a"), pod("b")].iter());
+        assert_eq!(times.0.len(), 3);
+        times.forget_others([pod("a")].iter());
+        assert_eq!(times.0.keys().collect::<Vec<_>>(), ["a"]);
     }
 }
