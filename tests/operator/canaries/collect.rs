@@ -15,8 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::world::{is_of, with_timeout};
 
-/// The name of a Secret that shows that the collector has seen all earlier Secrets.
-const MARK: &str = "collected";
+/// The namespace of a Secret that shows that the collector has seen all earlier Secrets. The name of this Secret is the
+/// namespace of the test, which may be deleted already.
+const MARKS: &str = "default";
+
+/// The default of OpenStack-Helm's charts for passwords. Many names of keys contain this word.
+const DEFAULT: &str = "password";
 
 /// The keys in Secrets that contain no secrets, besides those that begin with `OS_` or end with one of [`OPEN_ENDS`].
 const OPEN: [&str; 13] = [
@@ -69,7 +73,8 @@ impl Collector {
             loop {
                 // The watch continues after an error, such as that of a restarted API server.
                 let Ok(Some(secret)) = seen.try_next().await else { continue };
-                if secret.namespace().is_some_and(|namespace| is_of(&own, &namespace)) {
+                let namespace = secret.namespace().unwrap_or_default();
+                if is_of(&own, &namespace) || namespace == MARKS && secret.name_any() == own {
                     shared.send_modify(|secrets| secrets.add(&secret));
                 }
             }
@@ -79,14 +84,14 @@ impl Collector {
 
     /// Returns all secrets so far.
     pub async fn collected(&self) -> Secrets {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        let mark = format!("{MARK}-{:?}", std::time::Instant::now());
-        let object = json!({"metadata": {"name": MARK}, "stringData": {"mark": mark}});
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), MARKS);
+        let mark = format!("{}-{:?}", self.namespace, std::time::Instant::now());
+        let object = json!({"metadata": {"name": self.namespace}, "stringData": {"mark": mark}});
         api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
         let mut secrets = self.secrets.subscribe();
         let seen = secrets.wait_for(|secrets| secrets.all.contains(&mark));
         let mut secrets = with_timeout("the collector has seen all Secrets", seen).await.unwrap().clone();
-        drop(api.delete(MARK, &DeleteParams::default()).await.unwrap());
+        drop(api.delete(&self.namespace, &DeleteParams::default()).await.unwrap());
         self.secrets.send_modify(|secrets| {
             secrets.all.remove(&mark);
         });
@@ -125,6 +130,7 @@ impl Secrets {
                 self.all.insert(text.to_owned());
             }
         }
+        self.all.remove(DEFAULT);
     }
 }
 
@@ -156,7 +162,7 @@ fn collects_secrets_but_no_settings() {
         ("OS_USERNAME", "swift"),
         ("OS_PASSWORD", "hunter33"),
         ("glance", &format!("client.glance;{key}\n;images-hdd:images:hdd")),
-        ("values.yaml", "conf: {secret: hunter44}"),
+        ("values.yaml", "{conf: {secret: hunter44}, endpoints: {password: password}}"),
     ];
     let bytes = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
     secret.data = Some(entries.map(|(name, text)| (name.to_owned(), bytes(text))).into());
