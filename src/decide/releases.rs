@@ -51,21 +51,13 @@ pub(crate) fn plan_steps(
                     let is_upgrade = matches!(action, plan::Action::Upgrade { .. });
                     let definitions =
                         if is_upgrade { crds::plan(draft, &name, &key, observed) } else { Ok(Definitions::default()) };
-                    match definitions {
-                        Ok(Definitions { actions, changed }) if changed.is_empty() || is_allowed => {
-                            let action = Action::Release { name, key, action: action.clone() };
-                            draft.add_with_prerequisites(Planned::new(action, why.to_string()), actions);
-                        }
-                        Ok(Definitions { actions, changed }) => {
-                            slots.give_back_upgrade();
-                            let why = Reason::Crds(changed);
-                            add_waiting_upgrade(draft, name, key, &why, actions);
-                            decision.step = Step::Wait(Wait::Approval(why));
-                        }
-                        Err(wait) => {
-                            slots.give_back_upgrade();
-                            decision.step = Step::Wait(wait);
-                        }
+                    let added = definitions.and_then(|definitions| {
+                        let action = Action::Release { name, key, action: action.clone() };
+                        add_action(draft, action, why, definitions, is_allowed)
+                    });
+                    if let Err(wait) = added {
+                        slots.give_back_upgrade();
+                        decision.step = Step::Wait(wait);
                     }
                 }
                 Err(verb) => {
@@ -74,16 +66,15 @@ pub(crate) fn plan_steps(
                 }
             },
             Step::Wait(Wait::Approval(why)) => {
-                if why.is_removal() {
-                    let action = plan::Action::Uninstall { skip_hooks: false };
-                    let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
-                    draft.add(Planned { approval: Approval::Missing, ..planned });
+                let (action, definitions) = if why.is_removal() {
+                    (plan::Action::Uninstall { skip_hooks: false }, Definitions::default())
                 } else {
                     // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for
                     // approval.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
-                    add_waiting_upgrade(draft, name, key, why, definitions.actions);
-                }
+                    (plan::Action::Upgrade { delete_jobs: Vec::new() }, definitions)
+                };
+                add_waiting(draft, Action::Release { name, key, action }, why, definitions.actions);
             }
             Step::Wait(_) | Step::Settling(_) | Step::Ready => {}
         }
@@ -91,12 +82,32 @@ pub(crate) fn plan_steps(
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// Adds an upgrade that waits for approval, with the writes of CRDs that must precede it.
-fn add_waiting_upgrade(draft: &mut Draft<'_>, name: String, key: ReleaseKey, why: &Reason, definitions: Vec<Planned>) {
+/// Adds an action of a release, with the writes of CRDs that must precede it.
+///
+/// # Errors
+/// If the change of CRDs needs an approval that is missing. Then the added action waits for it.
+fn add_action(
+    draft: &mut Draft<'_>,
+    action: Action,
+    why: &Reason,
+    definitions: Definitions,
+    is_allowed: bool,
+) -> Result<(), Wait> {
+    let Definitions { actions, changed } = definitions;
+    if changed.is_empty() || is_allowed {
+        draft.add_with_prerequisites(Planned::new(action, why.to_string()), actions);
+        return Ok(());
+    }
+    let why = Reason::Crds(changed);
+    add_waiting(draft, action, &why, actions);
+    Err(Wait::Approval(why))
+}
+
+/// Adds an action of a release that waits for approval, with the writes of CRDs that must precede it.
+fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions: Vec<Planned>) {
     let waits = |planned| Planned { approval: Approval::Missing, ..planned };
-    let action = plan::Action::Upgrade { delete_jobs: Vec::new() };
-    let planned = Planned::new(Action::Release { name, key, action }, why.to_string());
-    draft.add_with_prerequisites(waits(planned), definitions.into_iter().map(waits).collect());
+    let planned = waits(Planned::new(action, why.to_string()));
+    draft.add_with_prerequisites(planned, definitions.into_iter().map(waits).collect());
 }
 
 /// How many more helm processes may start in this pass (`processes`), and how many of these may render a chart

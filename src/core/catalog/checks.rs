@@ -51,7 +51,7 @@ pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: 
 impl Reader<'_> {
     /// Parses a path in the values of `release`. If the path is malformed or the release is unknown, adds an error and
     /// returns `None`.
-    fn path(&mut self, file: &str, field: &str, release: Option<&str>, text: &str) -> Option<Path> {
+    fn path(&mut self, file: &str, field: &str, release: &str, text: &str) -> Option<Path> {
         let path = match Path::parse(text) {
             Ok(path) => path,
             Err(error) => {
@@ -59,7 +59,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        self.release(file, field, release?)?;
+        self.release(file, field, release)?;
         Some(path)
     }
 

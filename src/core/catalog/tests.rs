@@ -17,7 +17,7 @@ fn loads_and_filters_keys_by_chart() {
 fn reports_every_error_with_its_location() {
     let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 16] = [
+    let cases: [(&str, String, &str); 17] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -57,6 +57,11 @@ fn reports_every_error_with_its_location() {
             "values/services/front.yaml",
             with("store/server", "store/servre"),
             "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?",
+        ),
+        (
+            "values/rules.yaml",
+            "rules: [{releases: [], when: 'true', level: error, path: conf.region, message: x}]\n".to_owned(),
+            "values/rules.yaml: rules[0].releases is empty; name the releases",
         ),
         (
             "values/services/front.yaml",

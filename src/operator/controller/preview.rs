@@ -129,13 +129,9 @@ pub async fn preview(
     // there is only one reference.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
-    let mut has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     let nodes = label_changes(&actions, &snapshot, &plan);
     let awaiting_nodes = node_changes(&actions, Approval::Missing);
-    // The target hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only
-    // if osdpl knows the nodes.
-    let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
-    has_guesses |= snapshot.nodes.is_none() && (had_roles || !deployment.spec.nodes.roles.is_empty());
+    let exact = is_exact(&snapshot, deployment);
     drop(snapshot);
     Ok(Preview {
         ceph: ceph_values(catalog, &selection, &facts),
@@ -143,7 +139,7 @@ pub async fn preview(
         restarts,
         nodes,
         awaiting_nodes,
-        exact: !has_guesses,
+        exact,
         spec,
         selection,
         facts,
@@ -159,6 +155,16 @@ pub async fn preview(
         unwatched,
         tasks,
     })
+}
+
+/// Whether the target hash of this plan is the operator's.
+fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
+    let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
+    // The hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only if
+    // osdpl knows the nodes.
+    let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
+    let needs_nodes = had_roles || !deployment.spec.nodes.roles.is_empty();
+    !has_guesses && (snapshot.nodes.is_some() || !needs_nodes)
 }
 
 /// Makes plans for `osdpl plan`, with the permissions of the user who runs the command.

@@ -1,5 +1,6 @@
 //! Installs a cloud as a user would: with plain helm and the values in `manual_install.yaml`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -81,11 +82,12 @@ impl World {
     pub async fn install_manually(&self, options: &InstallOptions, cloud: &[ManualRelease]) {
         self.permit(&format!("{}{SECOND_NAMESPACE}", self.namespace)).await;
         let helms = cloud.iter().map(|one| {
-            let file = self.folder.path().join(format!("{}.json", one.name));
-            std::fs::write(&file, Value::Object(one.values.clone()).to_string()).unwrap();
             let mut helm = self.helm_of(options.helm, one);
-            helm.args(["install", &one.name]).arg(options.chart(one.release())).arg("--values").arg(file);
-            (one, helm.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+            helm.args(["install", &one.name]).arg(options.chart(one.release())).args(["--values", "-"]);
+            let mut helm = helm.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            // The values contain passwords, so no file may contain them.
+            helm.stdin.take().unwrap().write_all(Value::Object(one.values.clone()).to_string().as_bytes()).unwrap();
+            (one, helm)
         });
         for (one, helm) in helms.collect::<Vec<_>>() {
             let output = helm.wait_with_output().unwrap();

@@ -55,8 +55,7 @@ impl World {
     async fn leaks_in(&self, resource: &ApiResource, searches: &Searches, is_complete: bool) -> Vec<Leak> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let objects = match api.list(&ListParams::default()).await {
-            // The test has just deleted the definition of the kind.
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Vec::new(),
+            Err(error) if is_kind_gone(&error) => return Vec::new(),
             objects => objects.unwrap().items.into_iter(),
         };
         let objects = objects.filter(|object| self.is_searched(object.namespace().as_deref()));
@@ -78,7 +77,7 @@ impl World {
     async fn leaks_in_metadata(&self, resource: &ApiResource, searches: &Searches) -> Vec<Leak> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let objects = match api.list_metadata(&ListParams::default()).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Vec::new(),
+            Err(error) if is_kind_gone(&error) => return Vec::new(),
             objects => objects.unwrap().items.into_iter(),
         };
         let objects = objects.filter(|object| self.is_searched(object.namespace().as_deref()));
@@ -110,6 +109,11 @@ impl World {
         });
         leaks
     }
+}
+
+/// Whether a test has just deleted the definition of the kind. The API server's response is then not always a `Status`.
+fn is_kind_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Calls `look` with each file below a folder, except for symbolic links and chart archives.

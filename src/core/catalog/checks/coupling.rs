@@ -100,7 +100,7 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> EqualSetting
     let paths = paths.filter_map(|(position, entry)| {
         let field = format!("{field}.places[{position}]");
         let path = match &entry.release {
-            Some(name) => reader.path(FILE, &field, Some(name), &entry.path)?,
+            Some(name) => reader.path(FILE, &field, name, &entry.path)?,
             None => Path::parse(&entry.path)
                 .map_err(|error| reader.errors.push(Error::Path { file: FILE.into(), field, error }))
                 .ok()?,

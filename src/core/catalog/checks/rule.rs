@@ -74,10 +74,15 @@ pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
 
 fn rule(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Option<Rule> {
     let field = format!("rules[{index}]");
-    for name in &entry.releases[1.min(entry.releases.len())..] {
+    let Some((first, others)) = entry.releases.split_first() else {
+        let problem = format!("{field}.releases is empty; name the releases whose values `when` reads");
+        reader.errors.push(Error::Other { file: FILE.into(), problem });
+        return None;
+    };
+    for name in others {
         reader.release(FILE, &field, name)?;
     }
-    let path = reader.path(FILE, &field, entry.releases.first().map(String::as_str), &entry.path)?;
+    let path = reader.path(FILE, &field, first, &entry.path)?;
     let Entry { releases, when, level, message, .. } = entry;
     match Expression::compile(&when) {
         Ok(when) => Some(Rule { releases, when, level, path, message }),

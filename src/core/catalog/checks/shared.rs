@@ -36,7 +36,7 @@ pub(super) struct Entry {
 pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SharedClaim> {
     let read = |(index, entry): (usize, Entry)| {
         let field = format!("shared[{index}]");
-        let class = reader.path(FILE, &field, Some(&entry.release), &entry.class)?;
+        let class = reader.path(FILE, &field, &entry.release, &entry.class)?;
         let unless_false = match entry.unless_false.as_deref().map(Path::parse) {
             None => None,
             Some(Ok(path)) => Some(path),
