@@ -219,6 +219,9 @@ pub struct RecordBody {
     /// Whether all pre-install hooks completed. This decides how osdpl recovers an install that was interrupted because
     /// its helm process died.
     pub pre_install_satisfied: bool,
+    /// Whether an unfinished uninstall has completed its hooks; `None` if the record is not of an uninstall, or if the
+    /// operator has not read the newest version of the record.
+    pub delete_hooks_completed: Option<bool>,
     /// The objects in the manifest that osdpl watches for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
     /// The size in bytes of the payload that the record's Secret contains. [`crate::release::RECORD_LIMIT`] is the

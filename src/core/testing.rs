@@ -145,6 +145,13 @@ pub fn running_helm(inputs: &str) -> RunningHelm {
     RunningHelm { verb: Verb::Upgrade, inputs: inputs.into(), since: NOW, stopping: false, skips_hooks: false }
 }
 
+/// Returns a release whose uninstall helm did not finish.
+pub fn uninstalling(delete_hooks_completed: Option<bool>) -> ObservedRelease {
+    let mut release = observed_release(Status::Uninstalling);
+    release.body = Some(RecordBody { delete_hooks_completed, ..RecordBody::default() });
+    release
+}
+
 pub fn hook(fixture: &mut Fixture, failures: i32) {
     let mut pending = observed_release(Status::PendingUpgrade);
     let name = "post-upgrade Job store-init".to_owned();

@@ -132,7 +132,7 @@ mod tests {
         let warning = fails.warning("db.example", &known()).unwrap();
         assert!(warning.starts_with("db.example has no address according to the name server"), "{warning}");
         assert!(
-            warning.contains("give an IP address") && warning.ends_with("pods use 10.0.0.1, 10.0.0.2 as before"),
+            warning.contains("give an IP address") && warning.ends_with("pods use 10.0.0.1, 10.0.0.2"),
             "{warning}"
         );
         assert_eq!(Lookups::after(None, false, Timestamp::UNIX_EPOCH).warning("db.example", &known()), None);

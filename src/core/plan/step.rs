@@ -168,7 +168,7 @@ pub enum Wait {
     /// A person must fix the spec first. osdpl applies nothing of a refused spec.
     Refused,
     /// The operator has not read the body of the newest record yet. The body names the hook Jobs that osdpl deletes
-    /// before the upgrade.
+    /// before the upgrade, and the hooks that an unfinished uninstall has completed.
     ReleaseRecord,
     /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
@@ -227,7 +227,7 @@ impl Context<'_> {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
             State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
-            State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Reason::Unfinished),
+            State::Uninstalling(_) => self.start_uninstall(name, &release.key, Reason::Unfinished),
             State::Absent => self.requested_step(name, release, None, Reason::Install),
             State::Failed(record) => self.retry_step(name, release, record),
             State::OutOfDate(record) => self.change_step(name, release, record),
@@ -276,7 +276,23 @@ impl Context<'_> {
         if let Some(wait) = self.backoff(name, key, Verb::Uninstall, "") {
             return wait;
         }
-        Step::Do(self.uninstall(name, key), Reason::NotDesired)
+        self.start_uninstall(name, key, Reason::NotDesired)
+    }
+
+    /// Returns the step that starts an uninstall, or continues one that helm did not finish.
+    ///
+    /// If the unfinished uninstall has completed its hooks, osdpl skips them: helm may have deleted objects that they
+    /// use, such as `ConfigMap`s, so they can't succeed again.
+    fn start_uninstall(&self, name: &str, key: &ReleaseKey, why: Reason) -> Step {
+        let uninstall = self.uninstall(name, key);
+        let record = self.observed.releases.get(key).filter(|record| record.status == Status::Uninstalling);
+        let Some(record) = record.filter(|_| uninstall == Action::Uninstall { skip_hooks: false }) else {
+            return Step::Do(uninstall, why);
+        };
+        match record.body.as_ref().and_then(|body| body.delete_hooks_completed) {
+            Some(completed) => Step::Do(Action::Uninstall { skip_hooks: completed }, why),
+            None => Step::Wait(Wait::ReleaseRecord),
+        }
     }
 
     /// Returns the operation that uninstalls the release, with or without hooks.

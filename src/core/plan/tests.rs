@@ -104,7 +104,9 @@ fn maps_each_state_to_its_step() {
             with_attempt(2, Liveness::Us),
             "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
-        (observed_release(Status::Uninstalling), "helm uninstall, because an uninstall was started and not finished"),
+        (uninstalling(Some(false)), "helm uninstall, because an uninstall was started and not finished"),
+        (uninstalling(Some(true)), "helm uninstall --no-hooks, because an uninstall was started and not finished"),
+        (uninstalling(None), "its release record is being read"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
             "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",

@@ -205,7 +205,9 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
             release.own_inputs = newest.operator_revision.as_ref().and_then(|(_, inputs)| inputs.clone());
             release.own_revision = newest.operator_revision.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
-                Some((meta, Ok(body))) => release.body = Some(without_stale_hook(body, meta)),
+                Some((meta, Ok(body))) => {
+                    release.body = Some(without_stale_state(body, meta, bodies.is_current(key, meta)));
+                }
                 Some((meta, Err(why))) => {
                     release.undecodable = Some(format!("Secret {}/{}: {why}", key.namespace, meta.secret_name()));
                 }
@@ -217,10 +219,15 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the body of a record. If the operation has ended since the task read the body, leaves out the running hook.
-fn without_stale_hook(body: &RecordBody, meta: &RecordMeta) -> RecordBody {
+/// Returns the body of a record without data that the newest version of the record may contradict: the running hook if
+/// the operation has ended since the task read the body, and the completion of hooks if the body is not current.
+fn without_stale_state(body: &RecordBody, meta: &RecordMeta, is_current: bool) -> RecordBody {
     let running = is_locked(meta);
-    RecordBody { hook: body.hook.clone().filter(|hook| running || hook.failed), ..body.clone() }
+    RecordBody {
+        hook: body.hook.clone().filter(|hook| running || hook.failed),
+        delete_hooks_completed: body.delete_hooks_completed.filter(|_| is_current),
+        ..body.clone()
+    }
 }
 
 fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> ObservedRelease {

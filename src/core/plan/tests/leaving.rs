@@ -17,6 +17,11 @@ fn removes_dependents_first_after_approval() {
     assert_eq!(undesired().describe_step("front"), "it is no longer desired: waits for approval (osdpl approve)");
     let deleting = undesired().with(|fixture| fixture.policy.deleting = true);
     assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is no longer desired");
+    let again = undesired().with(|fixture| {
+        fixture.policy.deleting = true;
+        fixture.observed.releases.insert(ReleaseKey::new("openstack", "front"), uninstalling(Some(true)));
+    });
+    assert_eq!(again.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     let skipping = deleting.with(|fixture| _ = fixture.policy.skip_hooks.insert("all".into()));
     assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is no longer desired");
     let terminating = deleting_in("openstack");

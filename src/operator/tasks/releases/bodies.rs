@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::RECHECK_INTERVAL;
 use super::body::{self, Objects};
-use super::records::{Newest, is_locked};
+use super::records::Newest;
 use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
 use crate::tasks::watch::describe_error;
@@ -77,6 +77,14 @@ impl Bodies {
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
+    }
+
+    /// Whether the body of a record is of the newest version that the watch has reported.
+    pub(super) fn is_current(&self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
+        let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid && !entry.in_flight);
+        entry.is_some_and(|entry| {
+            [&entry.requested, &entry.found].contains(&&meta.resource_version) && entry.failed.is_none()
+        })
     }
 
     /// Whether the last fetch of any body has failed, so that the task must retry it.
@@ -169,12 +177,12 @@ impl Bodies {
 
 /// Whether osdpl uses the body of a record.
 ///
-/// osdpl does not use the bodies of releases that it does not manage. It also does not follow an operation that someone
-/// else runs on a release of osdpl.
+/// osdpl does not use the bodies of releases that it does not manage. It also does not follow an install, upgrade or
+/// rollback that someone else runs on a release of osdpl.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,
-        RevisionOrigin::Inherited(_) => !is_locked(meta),
+        RevisionOrigin::Inherited(_) => !meta.status.is_pending(),
         RevisionOrigin::Foreign => false,
     }
 }

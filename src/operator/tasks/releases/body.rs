@@ -75,6 +75,7 @@ pub(super) fn read(
         workloads: objects.workloads.clone(),
         scaled_to_zero: objects.at_rest.clone(),
         pre_install_satisfied: pre_install_satisfied(&record),
+        delete_hooks_completed: (record.status == Status::Uninstalling).then(|| delete_hooks_completed(&record)),
         chart: record.chart.name,
         chart_version: record.chart.version,
         description: description(&record.description, scrubber),
@@ -161,6 +162,17 @@ fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));
     before.all(|hook| hook.phase() == Phase::Succeeded || (later && !hook.completes()))
+}
+
+/// Whether the unfinished uninstall of this record has completed all its hooks.
+///
+/// helm stores the record once more after the pre-delete hooks and before it deletes the first object, see `Run` in
+/// [`pkg/action/uninstall.go`](https://github.com/helm/helm/blob/main/pkg/action/uninstall.go). If the chart has
+/// post-delete hooks, the result is false, because helm does not store when these complete.
+fn delete_hooks_completed(record: &Record) -> bool {
+    let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreDelete)).peekable();
+    let has_later = record.hooks.iter().any(|hook| hook.runs_at(Event::PostDelete));
+    before.peek().is_some() && before.all(|hook| hook.phase() == Phase::Succeeded) && !has_later
 }
 
 #[cfg(test)]

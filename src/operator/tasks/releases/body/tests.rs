@@ -115,6 +115,18 @@ fn reads_plain_jobs_and_hooks_that_ran_and_are_kept() {
 }
 
 #[test]
+fn knows_whether_an_uninstall_completed_its_hooks() {
+    let hook = |event, phase| hook("nova-clean", "Job", &[event], phase, "2026-11-21T11:00:05Z");
+    let completed = |status, hooks: &[Value]| body(status, hooks).delete_hooks_completed;
+    let done = hook("pre-delete", "Succeeded");
+    assert_eq!(completed("uninstalling", &[done.clone(), db_sync("", "")]), Some(true));
+    assert_eq!(completed("uninstalling", &[done.clone(), hook("pre-delete", "Running")]), Some(false));
+    assert_eq!(completed("uninstalling", &[done.clone(), hook("post-delete", "")]), Some(false));
+    assert_eq!(completed("uninstalling", &[]), Some(false));
+    assert_eq!(completed("deployed", &[done]), None);
+}
+
+#[test]
 fn reports_the_hook_that_started_last() {
     let both = [
         hook("nova-db-init", "Job", &["post-install", "post-upgrade"], "Running", "2026-11-21T11:00:01Z"),
