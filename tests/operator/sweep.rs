@@ -104,7 +104,7 @@ impl Cloud {
         world.api().create(&PostParams::default(), &secret).await.unwrap();
         if self.spec.pointer("/features/storage").is_some() {
             let keys = json!({
-                "manila.key": crate::ceph::SHARES, "manila.pool": "shares", "rgw_internal": "http://rgw.example.org:7480",
+                "manila.key": crate::ceph::SHARES, "manila.pool": "shares", "nova.pool": "vms", "rgw_internal": "http://rgw.example.org:7480",
             });
             world.describe_ceph(keys).await;
         }

@@ -55,6 +55,7 @@ impl Journal {
     /// Prints how many writes followed each kind of change, and how long the cloud was left alone.
     pub fn check_writes(&self, world: &World, since: Timestamp) {
         let mut entries = self.0.lock().unwrap();
+        entries.extend(cron_runs(&world.cluster().audit(since).unwrap()));
         let mut unexplained = Vec::new();
         for write in world.writes_since(since) {
             match entries.iter_mut().find(|entry| entry.explains(&write)) {
@@ -91,6 +92,20 @@ impl Entry {
         let is_named = |(kind, name): &(&str, String)| write.resource == *kind && write.name.starts_with(name);
         is_report || self.cause.writes.iter().any(is_named)
     }
+}
+
+/// Returns the runs of CronJobs as causes. The status shows whether a CronJob has ever run, so the operator writes the
+/// status after the first run.
+fn cron_runs(audit: &[AuditEntry]) -> impl Iterator<Item = Entry> {
+    let is_run = |entry: &&AuditEntry| {
+        entry.user.ends_with(":cronjob-controller") && entry.resource == "jobs" && entry.verb == "create"
+    };
+    audit.iter().filter(is_run).map(|run| Entry {
+        cause: Cause { what: format!("CronJob runs: {}", run.name), upgrades: None, writes: Vec::new() },
+        began: run.received,
+        settled: run.received + QUIET,
+        writes: 0,
+    })
 }
 
 /// Waits until the operator and helm have written nothing for [`QUIET`], and returns the current time.
