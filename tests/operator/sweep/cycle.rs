@@ -16,7 +16,7 @@ use crate::world::{World, with_timeout};
 
 use super::keys::Keys;
 use super::kill::{KillPoint, is_counted, kill_all};
-use super::{Cloud, Log};
+use super::{Cloud, Log, NEVER};
 
 /// A phase of a cloud's life.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl Cycle<'_> {
     async fn phase(&mut self, phase: Phase, point: Option<usize>, mut operator: Operator) -> Operator {
         self.log.enter(phase, point);
         self.retained = if phase == Phase::Deletion { retained_objects(self.world).await } else { BTreeMap::new() };
-        let mut kill = KillPoint::set(&self.proxy, point.unwrap_or(usize::MAX));
+        let mut kill = KillPoint::set(&self.proxy, point.unwrap_or(NEVER));
         self.begin(phase).await;
         let hit = tokio::select! {
             hit = kill.hit() => Some(hit),
