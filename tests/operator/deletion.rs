@@ -33,7 +33,8 @@ fn is_unmanaged(name: &str) -> bool {
     name.contains(UNMANAGED)
 }
 
-/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
+/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys. helm
+/// deletes the claims in a chart's manifest, such as the one for Tempest's reports, unless the chart keeps them.
 pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -41,7 +42,11 @@ pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>>
         let name = secret.name_any();
         name.contains("-credentials-") || name.ends_with("-keys")
     });
-    let claims = claims.items.into_iter().map(|claim| (claim.name_any(), claim.uid()));
+    let is_kept = |claim: &PersistentVolumeClaim| {
+        let annotations = claim.annotations();
+        !annotations.contains_key("meta.helm.sh/release-name") || annotations.contains_key("helm.sh/resource-policy")
+    };
+    let claims = claims.items.into_iter().filter(is_kept).map(|claim| (claim.name_any(), claim.uid()));
     claims.chain(secrets.map(|secret| (secret.name_any(), secret.uid()))).collect()
 }
 

@@ -18,13 +18,15 @@ pub enum Approval {
     Always,
 }
 
-/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps volume claims,
-/// credentials and key Secrets; if someone creates the resource again, it uses these objects. `Purge` removes
-/// everything. `Detach` keeps everything, so that the releases keep running and people can manage them with helm.
+/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps the volume claims of
+/// `StatefulSet`s, credentials and key Secrets; if someone creates the resource again, it uses these objects. helm
+/// deletes the claims that are part of a chart, such as `mariadb-backup-data`. `Purge` removes everything. `Detach` keeps
+/// everything, so that the releases keep running and people can manage them with helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// The operator keeps volume claims, credentials and key Secrets. A new resource with the same name uses these
-    /// objects.
+    /// The operator keeps the volume claims of `StatefulSet`s, credentials and key Secrets. A new resource with the same
+    /// name uses these objects. helm deletes the claims that are part of a chart, unless the chart sets
+    /// `helm.sh/resource-policy: keep`.
     #[default]
     Retain,
     /// The operator removes everything, also volume claims, credentials and key Secrets.
