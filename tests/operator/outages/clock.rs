@@ -148,7 +148,8 @@ fn wrong_clock_does_not_break_the_lock_of_another_helm_process() {
             spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"max_connections": connections}}}));
             until_locked(world, &spec).await;
         }
-        assert_eq!(world.helm_runs().len(), 2);
+        let runs = world.helm_runs();
+        assert_eq!(runs.len(), 2, "{runs:#?}");
         world.api::<Secret>().delete(LOCK, &DeleteParams::default()).await.unwrap();
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
     });
