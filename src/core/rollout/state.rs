@@ -10,7 +10,8 @@ use crate::plan::{Step, Wait};
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The operator does not know the component's pods or the newest pod template yet.
+    /// The operator does not know the component's pods or the newest pod template yet, or it does not know the pods of
+    /// another component that may have a batch in flight.
     Unobserved,
     /// The rollout waits for a person's approval.
     Approval {
@@ -84,16 +85,18 @@ impl State {
     }
 }
 
-/// Returns the only component whose pods osdpl may evict now.
+/// Returns the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 ///
 /// It is the component with a batch in flight. If no batch is in flight, it is the first component, in the order of
-/// `values/nodes.yaml`, that may start or continue.
+/// `values/nodes.yaml`, that may start or continue. The operator cannot see a batch in flight until the watches have
+/// listed the pods of all active components, so after a restart it first waits for these lists.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
-    let may_start =
-        |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(input, part).is_none();
+    let may_start = |part: &&&Part<'_>| part.approved && blocking_state(input, part).is_none();
     let is_due = |part: &&&Part<'_>| may_start(part) && !part.counts.stale.is_empty();
-    active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
+    let are_listed = active.iter().all(|part| part.rolling.is_some());
+    let due = || active.iter().find(is_due).filter(|_| are_listed);
+    active.iter().find(is_busy).or_else(due).map(|part| part.name())
 }
 
 /// Returns the state of a component's rollout: the first state that applies, in the order of the checks below.
@@ -130,10 +133,11 @@ pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>
     if counts.stale.is_empty() {
         return State::Skipped(counts.skipped.iter().cloned().collect());
     }
-    if let Some(other) = current.filter(|other| *other != part.name()) {
-        return State::WaitsForComponent(other.to_owned());
+    match current {
+        Some(name) if name == part.name() => pause(input, part).map_or_else(|| evict(input, part), State::Pause),
+        Some(other) => State::WaitsForComponent(other.to_owned()),
+        None => State::Unobserved,
     }
-    pause(input, part).map_or_else(|| evict(input, part), State::Pause)
 }
 
 fn in_flight(part: &Part<'_>) -> State {

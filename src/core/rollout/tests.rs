@@ -254,6 +254,24 @@ fn waits_until_both_watches_agree() {
 }
 
 #[test]
+fn waits_until_the_pods_of_all_components_are_listed() {
+    let mut cloud = Cloud::new(3);
+    cloud.template(COMPUTE, "r2");
+    cloud.template(SWITCH, "r2");
+    cloud.approve();
+    assert_eq!(cloud.phase(SWITCH.1), Some(RolloutPhase::Rolling));
+    // The operator restarts, and lists the pods of the second component first.
+    let (before, pods) = (cloud.status.clone(), cloud.rolling.remove(&daemons(SWITCH.1)).unwrap());
+    let next = cloud.pass();
+    assert_eq!((next.evict, next.is_incomplete), (Vec::new(), true), "a batch of the first component is in flight");
+    assert_eq!(cloud.status, before);
+    cloud.rolling.insert(daemons(SWITCH.1), pods);
+    cloud.replace();
+    cloud.settle();
+    assert_eq!(cloud.pass().component.as_deref(), Some(SWITCH.1));
+}
+
+#[test]
 fn sets_strategy_unless_the_spec_reverts_it() {
     let mut cloud = Cloud::new(1);
     let of = |cloud: &Cloud| {
