@@ -78,7 +78,7 @@ impl Cloud {
     fn recount(&mut self) {
         let nodes = i32::try_from(self.nodes.len()).unwrap();
         for set in &mut self.fixture.observed.workloads {
-            let rolling = &self.rolling[&daemons(&set.component.to_string())];
+            let Some(rolling) = self.rolling.get(&daemons(&set.component.to_string())) else { continue };
             let fresh = rolling
                 .pods
                 .iter()
