@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use futures::TryFutureExt as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
@@ -103,9 +104,8 @@ impl Arguments {
         let (stop, leadership) = (CancellationToken::new(), Leadership::default());
         let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
-        let clients = self.clients(&leadership, pod.as_deref().unwrap_or(instance.as_str())).await;
-        let Clients { lease, reads: client, writes, evictions } =
-            clients.map_err(readable).context("no cluster to connect to")?;
+        let name = pod.as_deref().unwrap_or(instance.as_str());
+        let Clients { lease, reads: client, writes, evictions } = self.clients(&leadership, name).await?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
         let store = self.store(source, &catalog, &program)?;
@@ -117,12 +117,11 @@ impl Arguments {
         // Serve the probes before the first request: a kubelet would kill a container that waits for the API server.
         let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
-        let read = async { elector.read().await.map_err(readable) };
-        in_time(pass_timeout, read).await.context("reading the operator's Lease")?;
+        in_time(pass_timeout, elector.read().map_err(readable)).await.context("reading the operator's Lease")?;
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let read = async { Ok(stored_secrets(&client, &scope).await?) };
-        let secrets = in_time(pass_timeout, read).await.context("reading the secrets to scrub")?;
+        let secrets = stored_secrets(&client, &scope);
+        let secrets = in_time(pass_timeout, secrets).await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
         let options = self.options((&catalog, instance), &http_config, scrubbing);
@@ -146,23 +145,13 @@ impl Arguments {
         let openstack = OpenStackClient::new(http_config);
         let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
         let release = CancellationToken::new();
-        let mut election = tokio::spawn(elect(elector, context.clone(), release.clone()));
+        let election = tokio::spawn(elect(elector, context.clone(), release.clone()));
         let interval = Duration::from_secs(self.maintenance_poll);
         let maintenance = osdpl_maintenance::run(writes, context.clone(), openstack, interval, stop.clone());
         let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
         let reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
-        let stopped = async {
-            running.stop_at(signals.next()).await?;
-            // The election ends when it has released the Lease.
-            release.cancel();
-            std::future::pending::<anyhow::Result<()>>().await
-        };
-        tokio::select! {
-            // If the operator has lost the Lease, it exits at once. Its helm processes end, too.
-            elected = &mut election => elected??,
-            stopped = stopped => stopped?,
-        }
+        running.until_stopped(signals.next(), election, &release).await?;
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)
@@ -203,10 +192,12 @@ impl Arguments {
         }
     }
 
-    async fn clients(&self, leadership: &Leadership, name: &str) -> Result<Clients, kube::Error> {
-        let config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+    /// Returns the clients of the cluster. `name` identifies this process in the Lease.
+    async fn clients(&self, leadership: &Leadership, name: &str) -> anyhow::Result<Clients> {
+        let config = kube::Config::infer().await.map_err(kube::Error::InferConfig).map_err(readable);
+        let config = config.context("no cluster to connect to")?;
         remember_server(&config, "KUBECONFIG, or the pod's own cluster");
-        Clients::new(config, leadership, name)
+        Clients::new(config, leadership, name).map_err(readable).context("no cluster to connect to")
     }
 
     async fn program(&self) -> anyhow::Result<Program> {
@@ -252,6 +243,24 @@ struct Running {
 }
 
 impl Running {
+    /// Waits until the operator has stopped after a signal, and the election has released the Lease.
+    ///
+    /// # Errors
+    /// If the operator has lost the Lease, or a pass panicked. The process must then exit, and its helm processes end.
+    async fn until_stopped(
+        self,
+        stop_signal: impl Future<Output = ()>,
+        mut election: JoinHandle<Result<(), Lost>>,
+        release: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        tokio::select! {
+            elected = &mut election => return Ok(elected??),
+            stopped = self.stop_at(stop_signal) => stopped?,
+        }
+        release.cancel();
+        Ok(election.await??)
+    }
+
     /// Waits for the signal to stop, then ends helm and waits for the last passes.
     async fn stop_at(mut self, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
         let stopped = wait_for_stop(&mut self.reconciling, stop_signal).await;
@@ -279,9 +288,14 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
 ///
 /// # Errors
 /// If the request fails, or the API server does not respond within `limit`.
-async fn in_time<T>(limit: Duration, request: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let response = tokio::time::timeout(limit, request).await;
-    response.unwrap_or_else(|_| anyhow::bail!("the API server did not respond within {} s", limit.as_secs()))
+async fn in_time<T, E>(limit: Duration, request: impl Future<Output = Result<T, E>>) -> anyhow::Result<T>
+where
+    E: Into<anyhow::Error>,
+{
+    match tokio::time::timeout(limit, request).await {
+        Ok(response) => response.map_err(Into::into),
+        Err(_) => anyhow::bail!("the API server did not respond within {} s", limit.as_secs()),
+    }
 }
 
 /// Waits for the signal to stop while the controller reconciles.

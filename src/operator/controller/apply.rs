@@ -189,12 +189,10 @@ impl Context {
                 done(cluster.apply_ceph_object(&owner, object, inputs).await)
             }
             Action::Delete { kind, key, uid } => done(cluster.delete(*kind, key, uid.as_deref(), inputs).await),
-            Action::PublishService { external, .. } => {
-                Ok(refused_if_error(match outcome.check_namespace(&external.namespace) {
-                    Ok(()) => cluster.publish_service(&owner, external).await,
-                    error => error,
-                }))
-            }
+            Action::PublishService { external, .. } => match outcome.check_namespace(&external.namespace) {
+                Ok(()) => Ok(refused_if_error(cluster.publish_service(&owner, external).await)),
+                error => Ok(refused_if_error(error)),
+            },
             Action::PublishEndpoints { external, addresses, .. } => {
                 Ok(refused_if_error(cluster.publish_endpoints(&owner, external, addresses).await))
             }

@@ -93,31 +93,18 @@ pub struct Preview {
 /// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
 pub async fn preview(
     client: &Client,
-    (catalog, catalog_findings): &CatalogWithFindings,
+    catalog_with_findings: &CatalogWithFindings,
     deployment: &OpenStackDeployment,
     live: Option<&OpenStackDeployment>,
     charts: Option<&ChartSource>,
 ) -> Result<Preview, Error> {
+    let (catalog, _) = catalog_with_findings;
     let namespaces = namespaces(deployment, &selection(deployment, &deployment.spec, catalog));
     let mut unwatched = Vec::new();
     let tasks = observe(client, &namespaces, &mut unwatched).await?;
     let mut unknown = unwatched.clone();
     let namespaces = read_namespaces(client, &namespaces, &mut unknown).await;
-    let trigger = Arc::new(Notify::new());
-    let reader = Reader::new(client.clone());
-    let inputs = reader.watch_inputs(Arc::clone(&trigger));
-    let planner = Planner {
-        reader,
-        tasks: &tasks,
-        inputs,
-        trigger,
-        deployment: deployment.clone(),
-        catalog: Arc::clone(catalog),
-        catalog_findings: catalog_findings.clone(),
-        simulated_secrets: BTreeMap::new(),
-        responses: Responses::new(),
-        namespaces,
-    };
+    let planner = Planner::new(client, &tasks, deployment, catalog_with_findings, namespaces);
     let assumptions = Assumptions { live, catalog, charts };
     let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
@@ -185,7 +172,30 @@ struct Planner<'a> {
     namespaces: Namespaces,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    fn new(
+        client: &Client,
+        tasks: &'a Tasks,
+        deployment: &OpenStackDeployment,
+        (catalog, catalog_findings): &CatalogWithFindings,
+        namespaces: Namespaces,
+    ) -> Self {
+        let trigger = Arc::new(Notify::new());
+        let reader = Reader::new(client.clone());
+        Self {
+            inputs: reader.watch_inputs(Arc::clone(&trigger)),
+            reader,
+            tasks,
+            trigger,
+            deployment: deployment.clone(),
+            catalog: Arc::clone(catalog),
+            catalog_findings: catalog_findings.clone(),
+            simulated_secrets: BTreeMap::new(),
+            responses: Responses::new(),
+            namespaces,
+        }
+    }
+
     /// Repeats read and decide until the plan requests nothing more.
     ///
     /// Returns the last snapshot, the last plan, and the actions of all plans. The function does not execute the

@@ -38,27 +38,7 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
         let releases = plan.releases_after(helm_started);
-        let inputs = Report {
-            spec: &deployment.spec,
-            generation: deployment.metadata.generation.unwrap_or_default(),
-            helm: self.runner.program().version().to_string(),
-            desired: &plan.desired,
-            observed: &plan.observed,
-            names: &plan.names,
-            plan: &releases,
-            findings: &plan.findings,
-            changes: &plan.changes,
-            problems: &plan.problems,
-            ceph: plan.ceph.as_ref(),
-            roles: &plan.roles,
-            label_removal: plan.label_removal.as_ref(),
-            rollouts: &plan.rollouts,
-            owned: plan.owned.as_ref(),
-            additions: plan.additions.as_ref(),
-            charts: plan.charts.as_ref(),
-            ignored: plan.ignored.clone(),
-            deleting: plan.deleting.clone(),
-        };
+        let inputs = report_inputs(deployment, plan, &releases, self.runner.program().version().to_string());
         let now = now();
         let (status, events) = report(deployment.status.as_ref(), &inputs, wall());
         if plan.ignored.is_some() {
@@ -94,6 +74,37 @@ impl Context {
         // metrics.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
+    }
+}
+
+/// Returns the inputs of the status. `releases` is the plan of the releases after this pass has started helm, and
+/// `helm` the version of helm.
+fn report_inputs<'a>(
+    deployment: &'a OpenStackDeployment,
+    plan: &'a Plan,
+    releases: &'a plan::Plan,
+    helm: String,
+) -> Report<'a> {
+    Report {
+        spec: &deployment.spec,
+        generation: deployment.metadata.generation.unwrap_or_default(),
+        helm,
+        desired: &plan.desired,
+        observed: &plan.observed,
+        names: &plan.names,
+        plan: releases,
+        findings: &plan.findings,
+        changes: &plan.changes,
+        problems: &plan.problems,
+        ceph: plan.ceph.as_ref(),
+        roles: &plan.roles,
+        label_removal: plan.label_removal.as_ref(),
+        rollouts: &plan.rollouts,
+        owned: plan.owned.as_ref(),
+        additions: plan.additions.as_ref(),
+        charts: plan.charts.as_ref(),
+        ignored: plan.ignored.clone(),
+        deleting: plan.deleting.clone(),
     }
 }
 

@@ -112,28 +112,37 @@ struct Watches<'a> {
 
 impl Watches<'_> {
     fn watch_all(&mut self) {
-        let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
-        let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
-        self.watch_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
-        self.watch_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
-        self.watch_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
+        let helm = watcher::Config::default().labels(OWNED_BY_HELM);
+        self.watch_workloads::<Deployment>(WorkloadKind::Deployment, &helm);
+        self.watch_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm);
+        self.watch_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm);
+        self.watch_jobs(&helm);
+        self.watch_pods();
+        self.watch_storage();
+        self.watch_nodes();
+    }
+
+    fn watch_jobs(&mut self, helm: &watcher::Config) {
         // Watch all Jobs, because hooks lack helm's label and some Jobs of OpenStack-Helm lack upstream's label.
         // `Batch::read` then ignores the Jobs that belong to no release.
-        let all = watcher::Config::default();
         self.watch_kind::<Job>(
-            &all,
+            &watcher::Config::default(),
             |store| add(&mut store.jobs),
             |store, index, update| store.jobs[index].apply(update, Batch::read),
         );
         self.watch_kind::<CronJob>(
-            &helm(),
+            helm,
             |store| add(&mut store.crons),
             |store, index, update| {
                 store.crons[index].apply(update, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
             },
         );
+    }
+
+    /// Watches pods, and the Services that select them.
+    fn watch_pods(&mut self) {
         self.watch_kind::<Pod>(
-            &upstream(),
+            &watcher::Config::default().labels(job::RELEASE_GROUP),
             |store| add(&mut store.pods),
             |store, index, update| {
                 let Store { pods, shared, .. } = store;
@@ -143,10 +152,14 @@ impl Watches<'_> {
             },
         );
         self.watch_kind::<Service>(
-            &all,
+            &watcher::Config::default(),
             |store| add(&mut store.services),
             |store, index, update| store.services[index].apply(update, |service| Some(service.spec.selector.clone())),
         );
+    }
+
+    fn watch_storage(&mut self) {
+        let all = watcher::Config::default();
         self.watch_kind::<Claim>(
             &all,
             |store| add(&mut store.claims),
@@ -161,8 +174,11 @@ impl Watches<'_> {
                 store.classes[index].apply(update, |class| storage::class(&class.metadata, &class.provisioner))
             },
         );
+    }
+
+    fn watch_nodes(&mut self) {
         self.watch_kind::<Node>(
-            &all,
+            &watcher::Config::default(),
             |store| add(&mut store.nodes),
             |store, index, update| {
                 let Store { nodes, node_times, .. } = store;
