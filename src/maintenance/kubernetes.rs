@@ -4,8 +4,6 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
@@ -17,6 +15,8 @@ use osdpl_core::api::{
 use osdpl_core::catalog::Component;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use crate::objects::{Node, Pod, StatefulSet};
 
 /// A client of the API server. Each method fails if the API server refuses the request or is unreachable.
 pub(crate) struct Cluster {
@@ -113,7 +113,7 @@ impl Cluster {
         let unschedulable = by.map(|_| true);
         let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"unschedulable": unschedulable}}));
         let what = || format!("{} node {name}", if by.is_some() { "cordoning" } else { "uncordoning" });
-        api.patch(&name, &merge_params(), &patch).await.map(drop).with_context(what)
+        api.patch_metadata(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
     /// Lists the pods on a node, in the namespaces in `scope`.
@@ -134,8 +134,7 @@ impl Cluster {
     pub(crate) async fn get_replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, Error> {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.with_context(|| format!("reading StatefulSet {namespace}/{name}"))?;
-        // Without `spec.replicas`, the API server assumes 1.
-        Ok(found.map(|set| set.spec.and_then(|spec| spec.replicas).unwrap_or(1)))
+        Ok(found.map(|set| set.spec.replicas))
     }
 
     /// Lists all disruption budgets in the namespaces in `scope`.

@@ -4,6 +4,7 @@
 //! controller   observes the node, Nova and Neutron; executes the action of each decision
 //! decide       the next action and the status, from the observed state; pure
 //! kubernetes   requests to the API server
+//! objects      the objects that the requests return
 //! openstack    requests to Keystone, Nova and Neutron
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod controller;
 mod decide;
 mod kubernetes;
+mod objects;
 mod openstack;
 
 use std::collections::BTreeMap;

@@ -27,9 +27,9 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
     paths
 }
 
-/// Top-level fields that the API server changes after helm has applied the manifest: it writes `status` and moves the
-/// content of `stringData` to `data`.
-const SKIPPED: [&str; 2] = ["status", "stringData"];
+/// The top-level fields that osdpl does not collect: the object's identity, and the fields that the API server changes
+/// after helm has applied the manifest. It writes `status` and moves the content of `stringData` to `data`.
+const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringData"];
 
 /// The only field outside of `data` that osdpl collects even if its value is 0.
 const REPLICAS: &str = "spec.replicas";

@@ -1,10 +1,5 @@
 //! Parses the objects in a rendered manifest: their identities, and the fields that the manifest sets.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::RESOURCE_POLICY_ANNOTATION;
@@ -40,77 +35,13 @@ const SEPARATOR: &str = "---";
 /// of upstream's charts have some hundred objects.
 const OBJECTS_MAX: usize = 10_000;
 
-/// One YAML document of a manifest: an object, or a list of objects.
-#[derive(Default)]
-struct Head {
-    api_version: String,
-    kind: String,
-    metadata: Metadata,
-    /// The objects in a document of the kind `List`, or a kind such as `ConfigMapList`.
-    items: Option<Vec<Head>>,
-    /// The top-level fields of the document for which this struct has no other field.
-    rest: Map<String, Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-    namespace: Option<String>,
-    annotations: Option<BTreeMap<String, Option<String>>>,
-}
-
-impl<'de> Deserialize<'de> for Head {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Head;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Head, A::Error> {
-                let mut head = Head::default();
-                while let Some(key) = entries.next_key::<String>()? {
-                    match key.as_str() {
-                        "apiVersion" => head.api_version = entries.next_value()?,
-                        "kind" => head.kind = entries.next_value()?,
-                        "metadata" => head.metadata = entries.next_value()?,
-                        "items" => head.items = entries.next_value()?,
-                        _ => drop(head.rest.insert(key, entries.next_value()?)),
-                    }
-                }
-                Ok(head)
-            }
-        }
-
-        deserializer.deserialize_map(Keys)
-    }
-}
-
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
 /// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
 /// revisions would report the objects of the document as removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
-    let (mut found, mut paths) = (Vec::new(), paths());
-    for document in documents(text) {
-        let head: Option<Head> = read(&document)?;
-        if let Some(head) = head {
-            collect(head, &mut paths, &mut found);
-        }
-        check_count(found.len())?;
-    }
-    Ok(found)
-}
-
-fn check_count(objects: usize) -> Result<(), String> {
-    if objects <= OBJECTS_MAX {
-        return Ok(());
-    }
-    Err(format!("its manifest has more than {OBJECTS_MAX} objects, more than any release needs"))
+    let mut paths = paths();
+    parse(text, &mut |object| summarize(&object, &mut paths))
 }
 
 /// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
@@ -118,49 +49,66 @@ fn check_count(objects: usize) -> Result<(), String> {
 /// # Errors
 /// A document is not YAML. The error names the template and the line of the document and does not quote the text.
 pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
+    parse(text, &mut Some)
+}
+
+/// Parses one document after the other, and returns the result of `convert` for each object.
+fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
-        let object: Option<Map<String, Value>> = read(&document)?;
-        let items = object.as_ref().filter(|object| object.get("kind").and_then(Value::as_str).is_some_and(is_list));
-        match items.and_then(|list| list.get("items")?.as_array()) {
-            Some(items) => found.extend(items.iter().filter_map(|item| item.as_object().cloned())),
-            None => found.extend(object),
+        if let Some(object) = read(&document)? {
+            collect(object, convert, &mut found);
         }
-        check_count(found.len())?;
+        if found.len() > OBJECTS_MAX {
+            return Err(format!("its manifest has more than {OBJECTS_MAX} objects, more than any release needs"));
+        }
     }
     Ok(found)
 }
 
-/// Whether the objects of a kind contain other objects, as for `List` and `ConfigMapList`.
-fn is_list(kind: &str) -> bool {
-    kind.ends_with("List")
+/// Adds the converted object to `found`, or the objects in it if its kind is `List` or a kind such as `ConfigMapList`.
+fn collect<T>(
+    mut object: Map<String, Value>,
+    convert: &mut impl FnMut(Map<String, Value>) -> Option<T>,
+    found: &mut Vec<T>,
+) {
+    let is_list = string(object.get("kind")).ends_with("List");
+    match object.get_mut("items") {
+        Some(Value::Array(items)) if is_list => {
+            for item in std::mem::take(items) {
+                if let Value::Object(item) = item {
+                    collect(item, convert, found);
+                }
+            }
+        }
+        _ => found.extend(convert(object)),
+    }
 }
 
-fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
-    if let Some(items) = head.items.filter(|_| is_list(&head.kind)) {
-        for item in items {
-            collect(item, paths, found);
-        }
-        return;
-    }
-    if head.kind.is_empty() || head.metadata.name.is_empty() {
-        return;
-    }
-    let spec = |field: &str| head.rest.get("spec").and_then(|spec| spec.get(field)).filter(|value| !value.is_null());
-    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION)?.as_deref());
-    found.push(Object {
-        keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
+/// Returns the identity of an object and the paths of its fields; `None` if it lacks a kind or a name.
+fn summarize(object: &Map<String, Value>, paths: &mut Paths) -> Option<Object> {
+    let metadata = |field: &str| object.get("metadata")?.get(field);
+    let spec = |field: &str| object.get("spec")?.get(field).filter(|value| !value.is_null());
+    let policy = string(metadata("annotations").and_then(|annotations| annotations.get(RESOURCE_POLICY_ANNOTATION)));
+    let summary = Object {
+        api_version: string(object.get("apiVersion")),
+        kind: string(object.get("kind")),
+        namespace: Some(string(metadata("namespace"))).filter(|namespace| !namespace.is_empty()),
+        name: string(metadata("name")),
+        keep: policy.trim().eq_ignore_ascii_case("keep"),
         replicas: spec("replicas").and_then(Value::as_i64),
         expires: spec("ttlSecondsAfterFinished").is_some(),
-        fields: fields(&head.rest, paths),
-        api_version: head.api_version,
-        kind: head.kind,
-        namespace: head.metadata.namespace.filter(|namespace| !namespace.is_empty()),
-        name: head.metadata.name,
-    });
+        fields: fields(object, paths),
+    };
+    (!summary.kind.is_empty() && !summary.name.is_empty()).then_some(summary)
 }
 
-fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
+/// Returns the value of a field that Kubernetes defines as a string; an empty string if the field is missing.
+fn string(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
     // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on it: they write their own
     // hook annotations after the user's annotations.
     let options = serde_saphyr::options! {

@@ -75,7 +75,7 @@ impl MaintenanceController {
     async fn cordon(&self, node: &str, by: Option<&str>) -> Result<(), Error> {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
-        let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+        let cordoned = node.spec.unschedulable;
         // Someone else has cordoned the node since the decision. Do not add osdpl's annotation, so that this
         // maintenance will not uncordon the node.
         if by.is_some() && cordoned && !marked {

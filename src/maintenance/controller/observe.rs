@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use osdpl_client::Error;
@@ -14,30 +13,20 @@ use osdpl_core::openstack::{self, Access, neutron, nova};
 use super::{MaintenanceController, has_started};
 use crate::decide::eviction_checks::{Budget, Members, eviction_obstacles};
 use crate::decide::{Compute, Host, ObservedNode, ObservedState, OtherMaintenance, Snapshot, UNREAD, is_open};
+use crate::objects::{Node, Pod};
 
 /// The label that the OpenStack-Helm charts set on the pods of a release. Its value is the name of the release.
 const RELEASE_GROUP: &str = "release_group";
 
 /// Returns the properties of a node that the decision about a maintenance uses.
 pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> ObservedNode {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     ObservedNode {
-        cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
+        cordoned: node.spec.unschedulable,
         cordoned_by: node.annotations().get(NODE_MAINTENANCE).cloned(),
-        ready,
+        ready: node.status.is_ready(),
         labels: node.labels().clone(),
         roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
     }
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
-fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 /// Returns the name of the object that controls the pod, if that object is of this kind.
@@ -55,7 +44,7 @@ fn component(pod: &Pod) -> Option<Component> {
 /// finished or are being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
-    !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
+    !stays && !["Succeeded", "Failed"].contains(&pod.status.phase.as_str()) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl MaintenanceController {
@@ -89,7 +78,7 @@ impl MaintenanceController {
             Vec::new()
         };
         let daemons = pods.iter().filter(|pod| owner(pod, "DaemonSet").is_some());
-        let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !is_ready(pod));
+        let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !pod.status.is_ready());
         observed.unready_pods =
             unready.map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
         if !snapshot.is_returning() {
@@ -246,8 +235,8 @@ impl MaintenanceController {
             let Some(replicas) = self.cluster.get_replicas(&namespace, set).await? else { continue };
             let all = self.cluster.list_pods_of(&namespace, &component).await?;
             let all = all.iter().filter(|pod| owner(pod, "StatefulSet") == Some(set));
-            let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-            let pods = all.map(|pod| (node_of(pod), is_ready(pod))).collect();
+            let node_of = |pod: &Pod| pod.spec.node_name.clone().unwrap_or_default();
+            let pods = all.map(|pod| (node_of(pod), pod.status.is_ready())).collect();
             members.push(Members { set: format!("{namespace}/{set}"), replicas, pods });
         }
         let budgets = if evicted.is_empty() { Vec::new() } else { self.budgets(&evicted).await? };
@@ -260,7 +249,7 @@ impl MaintenanceController {
             let spec = budget.spec.as_ref()?;
             let selector: Selector = spec.selector.clone()?.try_into().ok()?;
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
-            let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
+            let own: Vec<_> = pods.iter().filter(own).filter(|pod| pod.status.phase != "Pending").collect();
             own.first()?;
             // While the status of a budget is older than its spec, the eviction API refuses every eviction, whatever
             // the status says.
@@ -271,7 +260,7 @@ impl MaintenanceController {
                 allowed: if counted { status.disruptions_allowed.unwrap_or_default() } else { 0 },
                 healthy: status.current_healthy.unwrap_or_default(),
                 wanted: status.desired_healthy.unwrap_or_default(),
-                ready: own.iter().any(|pod| is_ready(pod)),
+                ready: own.iter().any(|pod| pod.status.is_ready()),
                 always: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
             })
         });

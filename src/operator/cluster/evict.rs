@@ -73,7 +73,7 @@ impl Cluster {
         // If osdpl no longer applies the field, Kubernetes restores its default, `RollingUpdate`.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});
-        match api.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {
+        match api.patch_metadata(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             other => other

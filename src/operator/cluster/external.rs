@@ -59,7 +59,7 @@ impl Cluster {
         let metadata = metadata(owner, external);
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec});
         let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-        let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
+        let patched = api.patch_metadata(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
         patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 
@@ -80,7 +80,7 @@ impl Cluster {
         metadata["annotations"] = json!({HOST_ANNOTATION: host});
         let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
         let api: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
-        let patched = api.patch(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
+        let patched = api.patch_metadata(service, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await;
         patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 }

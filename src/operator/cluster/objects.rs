@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Servi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ByteString, NamespaceResourceScope};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -112,14 +113,17 @@ impl Cluster {
     /// If a request to the API server fails.
     pub(crate) async fn run_cron_job(&self, cron_job: &ReleaseKey, job: &str) -> Result<JobCreation, Error> {
         let namespace = &cron_job.namespace;
-        let api: Api<CronJob> = Api::namespaced(self.client.clone(), namespace);
-        let Some(found) = api.get_opt(&cron_job.name).await.with_context(|| format!("reading CronJob {cron_job}"))?
+        let resource = ApiResource::erase::<CronJob>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let Some(mut found) =
+            api.get_opt(&cron_job.name).await.with_context(|| format!("reading CronJob {cron_job}"))?
         else {
             return Ok(JobCreation::NoCronJob);
         };
         let what = || format!("creating Job {namespace}/{job} from CronJob {}", cron_job.name);
-        let template = found.spec.job_template;
-        let mut metadata = template.metadata.unwrap_or_default();
+        let mut template = found.data["spec"]["jobTemplate"].take();
+        let metadata: Option<ObjectMeta> = serde_json::from_value(template["metadata"].take()).ok();
+        let mut metadata = metadata.unwrap_or_default();
         metadata.name = Some(job.to_owned());
         metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
         // With the CronJob as its owner, the Job is subject to the CronJob's history limits, which delete old Jobs.
@@ -128,8 +132,10 @@ impl Cluster {
             "controller": true,
         });
         metadata.owner_references = serde_json::from_value(json!([owner])).ok();
-        let job = Job { metadata, spec: template.spec, ..Job::default() };
-        let jobs: Api<Job> = Api::namespaced(self.client.clone(), namespace);
+        let resource = ApiResource::erase::<Job>(&());
+        let spec = template["spec"].take();
+        let job = DynamicObject { metadata, ..DynamicObject::new(job, &resource).data(json!({ "spec": spec })) };
+        let jobs: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
         match jobs.create(&PostParams::default(), &job).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(JobCreation::Exists),
             other => other.map(|_| JobCreation::Created).with_context(what),
@@ -192,7 +198,8 @@ impl Cluster {
     where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
+        // The type keeps osdpl from parsing the deleted object.
+        let api: Api<PartialObjectMeta<K>> = Api::namespaced(self.client.clone(), &key.namespace);
         let deleted = match api.delete(&key.name, params).await {
             Err(kube::Error::Api(status)) if status.is_conflict() && params.preconditions.is_some() => {
                 return Ok(false);
