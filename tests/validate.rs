@@ -149,5 +149,5 @@ fn every_bad_input_has_location_cause_and_remedy() {
         return;
     }
     assert!(problems.is_empty(), "{problems}");
-    assert!(count >= INPUTS, "{TABLE} has at least {INPUTS} bad inputs, not {count}");
+    assert!(count >= INPUTS, "{TABLE} must have at least {INPUTS} bad inputs, but has {count}");
 }

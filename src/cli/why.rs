@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt};
 
 use super::additions::warn_about;
@@ -82,10 +83,11 @@ async fn explain_pod(
         if let Some(chain) = preview.tasks.explain_pod(namespace, name) {
             return Ok(Some(Explanation::of_pod(namespace, name, &chain)));
         }
-        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let resource = ApiResource::erase::<Pod>(&());
+        let pods: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         if let Some(pod) = pods.get_opt(name).await.map_err(readable)? {
-            let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
-            return Ok(Some(Explanation::of_ready_pod(name, &phase)));
+            let phase = pod.data["status"]["phase"].as_str().unwrap_or_default();
+            return Ok(Some(Explanation::of_ready_pod(name, phase)));
         }
     }
     Ok(None)

@@ -144,7 +144,7 @@ pub(crate) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
     let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| {
         Unavailable::Unusable(format!(
-            "Secret {name}, key {key}: is not base64-encoded text; encode it, or use stringData"
+            "Secret {name}, key {key}: the value is not base64-encoded text; encode it, or use stringData"
         ))
     })
 }

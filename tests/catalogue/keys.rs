@@ -117,7 +117,7 @@ fn checks_presets_in_config_maps_like_specs() {
     let location = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
     assert_eq!(findings.len(), 2, "{findings:#?}");
     for (finding, expected) in
-        findings.iter().zip(["conf.keystne, did you mean \"keystone\"?", "pod.replicass, did you mean \"replicas\"?"])
+        findings.iter().zip(["conf.keystne (did you mean \"keystone\"?)", "pod.replicass (did you mean \"replicas\"?)"])
     {
         assert!(finding.starts_with(&format!("{location}{expected}: ")), "{finding}");
     }

@@ -20,7 +20,7 @@ fn body<'a>(source: &'a str, item: &str) -> &'a str {
     after.split_once("\n}").map_or(after, |(body, _)| body)
 }
 
-/// Returns the string constants in a module that could be reasons.
+/// Returns the string constants of a module that could be reasons of conditions or events.
 fn constants(source: &str, module: &str) -> BTreeSet<String> {
     let values = body(source, &format!("pub mod {module} {{")).split("&str = ").skip(1);
     values.filter_map(quoted_reason).collect()

@@ -110,13 +110,13 @@ fn plan_lists_each_unknown_key_on_a_line() {
     let own = "spec.services.keystone.releases.keystone";
     for expected in [
         format!(
-            "cloud.yaml:11: warning: {own}.valuesFrom[0].lables: the values of chart keystone have no lables, did you mean \"labels\"?: "
+            "cloud.yaml:11: warning: {own}.valuesFrom[0].lables: the values of chart keystone have no lables (did you mean \"labels\"?): "
         ),
         format!(
-            "cloud.yaml:14: warning: {own}.values.pod.replicass: the values of chart keystone have no pod.replicass, did you mean \"replicas\"?: "
+            "cloud.yaml:14: warning: {own}.values.pod.replicass: the values of chart keystone have no pod.replicass (did you mean \"replicas\"?): "
         ),
         format!(
-            "cloud.yaml:15: warning: {own}.values.jbs: the values of chart keystone have no jbs, did you mean \"jobs\"?: "
+            "cloud.yaml:15: warning: {own}.values.jbs: the values of chart keystone have no jbs (did you mean \"jobs\"?): "
         ),
     ] {
         assert!(stderr.contains(&expected), "{expected}\n{stderr}");

@@ -99,7 +99,7 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
                 (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
             })
             .await;
-        let error = format!("Secret {}/{SECRET}, key glance.key: is not a cephx key", world.namespace);
+        let error = format!("Secret {}/{SECRET}, key glance.key: the value is not a cephx key", world.namespace);
         assert!(ceph(&cloud).1.starts_with(&error), "{:?}", ceph(&cloud));
         assert_eq!(cloud.reason(), reason::INPUTS);
         for release in ["glance", "cinder"] {
@@ -113,7 +113,7 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
         let cloud = world
             .until("cinder is installed and ready", |cloud| cloud.child("cinder").ready.then(|| cloud.clone()))
             .await;
-        let missing_key = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
+        let missing_key = format!("Secret {}/{SECRET}, key glance.key: the key is missing; add it", world.namespace);
         assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), missing_key.clone()));
         assert!(cloud.child("glance").message.contains(&missing_key), "{:?}", cloud.child("glance"));
 

@@ -19,7 +19,7 @@ fn condition_and_plan_report_the_same_warnings() {
         let plan = world.osdpl(&["plan"]);
         for (kind, text) in [
             ("a rule", "pod.replicas.server of rabbitmq is 2: an even number of RabbitMQ servers has no majority"),
-            ("an unknown key", "have no pod.replicass, did you mean \"replicas\"?"),
+            ("an unknown key", "have no pod.replicass (did you mean \"replicas\"?)"),
             ("a lint warning", "manifests.network_policy: is a string where the chart has a boolean"),
         ] {
             assert!(message.contains(text), "{kind}: {message}");

@@ -36,8 +36,7 @@ fn classes(classes: &[Class]) -> ClusterInfo {
     ClusterInfo { classes: Some(classes.to_vec()), ..ClusterInfo::default() }
 }
 
-const FEWER: &str =
-    "give more nodes the label (spec.nodes.roles), or run fewer (a smaller size, without the preset ha)";
+const FEWER: &str = "give more nodes the label (spec.nodes.roles), or run fewer servers: choose a smaller size, or remove the preset ha";
 
 #[test]
 fn counts_servers_against_nodes() {
@@ -46,7 +45,7 @@ fn counts_servers_against_nodes() {
         found[0],
         format!(
             "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are configured, but 2 nodes carry openstack-control-plane=enabled: each \
-             needs its own node, so that the others stay pending; {FEWER}"
+             needs its own node, so some of them stay pending; {FEWER}"
         )
     );
     let (before, after) = found[1].split_once(" more are configured").unwrap();

@@ -178,7 +178,7 @@ fn reports_unusable_documents_at_their_location() {
     let valid = with("admin: aHVudGVyMg==", "'debug: true'");
     assert!(!valid.contains("error: "), "{valid}");
     let stdout = with("admin: '!!'", "'debug: [hunter2'");
-    assert!(stdout.contains("stdin:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is not base64-encoded text; encode it"), "{stdout}");
+    assert!(stdout.contains("stdin:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: the value is not base64-encoded text; encode it"), "{stdout}");
     assert!(stdout.contains("stdin:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{stdout}");
     assert!(!stdout.contains("hunter2"), "{stdout}");
     let stdout = with("adm: aHVudGVyMg==", "'debug: true'");

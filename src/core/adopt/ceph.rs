@@ -358,7 +358,7 @@ mod tests {
         let mut without = answers();
         without.keys.remove(&Consumer::Glance);
         let message = storage(&mixed, &without).err().unwrap().join("; ");
-        assert!(message.contains("key glance.key: is missing"), "{message}");
+        assert!(message.contains("key glance.key: the key is missing"), "{message}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             remaining.plain,
             Overrides::default(),
-            "an override for the data of a Secret in `extraObjects` is secret, even if it does not contain `kind: Secret`"
+            "an override of the data of a Secret in `extraObjects` is secret, even if the override itself lacks `kind: Secret`"
         );
     }
 

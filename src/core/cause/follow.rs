@@ -238,9 +238,9 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 /// Returns the deleted workload whose pods had these labels; `None` if the labels name another release than the
 /// affected object's.
 ///
-/// The caller has found no workload with these labels. In the affected object's release, the workload must have
-/// existed, because helm creates workloads before the pods and hooks that wait for them. A workload of another release
-/// may never have existed.
+/// The caller has found no workload with these labels. If the labels name the affected object's release, the workload
+/// was deleted: helm creates the workloads of a release before anything in the release starts to wait for them. If the
+/// labels name another release, the workload may never have existed, so the result is `None`.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

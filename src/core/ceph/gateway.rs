@@ -166,8 +166,8 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their key, without data, for callers that
-    /// need only its kind and name.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their key. The data is empty, because the
+    /// callers need only the kind and the name.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
@@ -250,14 +250,14 @@ mod tests {
         );
         assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
         let error = external(&[]).unwrap_err();
-        assert!(
-            error.starts_with(
-                "Secret openstack/ceph, key rgw_internal: is missing, but features.storage.ceph.objectStore"
-            )
-        );
+        assert!(error.starts_with(
+            "Secret openstack/ceph, key rgw_internal: the key is missing, but features.storage.ceph.objectStore"
+        ));
         let error = external(&[("rgw_internal", "http://10.0.0.1/path")]).unwrap_err();
         assert!(
-            error.ends_with("key rgw_internal: is not a URL of the form http[s]://host[:port], without a path"),
+            error.ends_with(
+                "key rgw_internal: the value is not a URL of the form http[s]://host[:port], without a path"
+            ),
             "{error}"
         );
     }

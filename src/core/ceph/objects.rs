@@ -174,7 +174,7 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
 /// the catalogue.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Objects by kind, namespace and name, so that releases in one namespace share an object.
+/// Objects by kind, namespace and name: an object that several releases in a namespace need occurs once.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
 /// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.

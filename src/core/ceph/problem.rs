@@ -19,28 +19,28 @@ pub struct SecretError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// The Secret does not have the key.
-    #[error("is missing; add it")]
+    #[error("the key is missing; add it")]
     Missing,
     /// The value contains only spaces and newlines.
-    #[error("is empty; fill it in, or remove the key where it is optional")]
+    #[error("the value is empty; fill it in, or remove the key where it is optional")]
     Empty,
     /// The value is not UTF-8 text.
     #[error(
-        "is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
+        "the value is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
     )]
     NotText,
     /// The value is not base64, so it is not a cephx key.
     #[error(
-        "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
+        "the value is not a cephx key, because it is not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
     /// The value is base64, but the bytes are not a cephx key.
     #[error(
-        "is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
+        "the value is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
     )]
     NotCephx,
     /// The value is not a UUID.
-    #[error("is not a UUID; store what `ceph fsid` prints")]
+    #[error("the value is not a UUID; store what `ceph fsid` prints")]
     NotUuid,
     /// The address of a monitor is invalid. The number is the position of this address in the value, from 1.
     #[error(
@@ -48,31 +48,33 @@ pub enum ValueError {
     )]
     Address(usize),
     /// The value is not a valid name of a Ceph user.
-    #[error("is not a Ceph user name; use letters, digits and . _ -")]
+    #[error("the value is not a Ceph user name; use letters, digits and . _ -")]
     UserName,
     /// The value is not a valid name of a Ceph pool.
-    #[error("is not a Ceph pool name; use letters, digits and . _ -")]
+    #[error("the value is not a Ceph pool name; use letters, digits and . _ -")]
     PoolName,
     /// The value does not have the form that Mirantis' layout requires.
-    #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
+    #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
     /// In Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool in the
     /// value, from 1.
     #[error("pool {0} is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user with different keys.
-    #[error("differs from another service's key for the same user; a user has only one key: correct one of them")]
+    #[error(
+        "the value differs from another service's key for the same user; a user has only one key: correct one of them"
+    )]
     OtherKey,
     /// The value is not the address of an HTTP server.
-    #[error("is not a URL of the form http[s]://host[:port], without a path")]
+    #[error("the value is not a URL of the form http[s]://host[:port], without a path")]
     Url,
     /// The spec has an object store, but the Secret describes no gateways.
     #[error(
-        "is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
+        "the key is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
     )]
     NoGateway,
     /// The Secret contains no key of any service.
-    #[error("is missing, and so are the keys of all other services; set the key of at least one service")]
+    #[error("the key is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }
 

@@ -218,7 +218,7 @@ fn rejects_secrets_without_users() {
     let problem = external("openstack/ceph", &data(&[("mon_host", "10.0.0.1"), ("fsid", FSID)])).unwrap_err();
     assert_eq!(
         problem.to_string(),
-        "Secret openstack/ceph, key glance.key: is missing, and so are the keys of all other services; set the key of at least one service"
+        "Secret openstack/ceph, key glance.key: the key is missing, and so are the keys of all other services; set the key of at least one service"
     );
     assert_eq!(
         mirantis("openstack/ceph", &data(&[("mon_endpoints", "10.0.0.1:6789")])).unwrap_err().error,
@@ -290,7 +290,7 @@ fn reports_missing_users_and_collects_secrets() {
     let incomplete = read(good());
     assert_eq!(
         incomplete.not_ready_reason().unwrap().to_string(),
-        "Secret openstack/ceph, key nova.pool: is missing; add it"
+        "Secret openstack/ceph, key nova.pool: the key is missing; add it"
     );
     assert_eq!(incomplete.missing_reason("nova"), incomplete.not_ready_reason().map(|trouble| trouble.to_string()));
     assert_eq!(incomplete.missing_reason("glance"), None);
@@ -301,7 +301,10 @@ fn reports_missing_users_and_collects_secrets() {
     assert!(!secrets.iter().any(|secret| FSID == *secret || secret.contains("10.0.0.1")), "{secrets:?}");
     let moved = read(old());
     assert!(moved.secrets.iter().any(|secret| secret.0 == aes()) && moved.secrets.len() == 2, "{moved:?}");
-    assert_eq!(moved.not_ready_reason().unwrap().to_string(), "Secret openstack/ceph, key nova: is missing; add it");
+    assert_eq!(
+        moved.not_ready_reason().unwrap().to_string(),
+        "Secret openstack/ceph, key nova: the key is missing; add it"
+    );
 }
 
 #[test]

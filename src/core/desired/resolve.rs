@@ -134,7 +134,8 @@ impl Source<'_> {
 
     /// Builds the desired release from its merged values.
     ///
-    /// `secret` are the paths of secrets in the values, and `marked` are the paths that any layer marks as secret.
+    /// `secret` are the paths of secrets in the values. `marked` also contains the paths that a layer marks as secret, but
+    /// a later layer overrides with a plain value.
     fn desired(
         &self,
         key: ReleaseKey,

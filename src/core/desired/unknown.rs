@@ -80,11 +80,11 @@ pub fn find_unknown_keys(
 
 /// Whether a finding warns about unknown keys.
 pub fn is_about_unknown_keys(finding: &Finding) -> bool {
-    finding.message.contains(NOTHING_READS_IT)
+    finding.message.contains(NOTHING_READS_THEM)
 }
 
 /// The part of the message by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
-const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
+const NOTHING_READS_THEM: &str = "helm passes unknown keys on, but most likely no template reads them";
 
 /// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
 /// added to the catalogue; `None` for a layer that no user wrote.
@@ -269,13 +269,15 @@ fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Key
 }
 
 fn finding(field: String, chart: &str, unknown: &[Unknown<'_>]) -> Finding {
-    let names = unknown.iter().take(NAMED).map(|unknown| format!("{}{}", unknown.keys.join("."), unknown.hint()));
+    let name = |unknown: &Unknown<'_>| {
+        let (path, hint) = (unknown.keys.join("."), unknown.hint());
+        hint.strip_prefix(", ").map_or(path.clone(), |hint| format!("{path} ({hint})"))
+    };
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let names = names.collect::<Vec<_>>().join("; ");
-    let message = format!(
-        "the values of chart {chart} have no {names}{more}: {NOTHING_READS_IT}; correct the name, or take it out"
-    );
+    let names = unknown.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+    let message =
+        format!("the values of chart {chart} have no {names}{more}: {NOTHING_READS_THEM}; correct or remove them");
     Finding::new(Level::Warning, field, message)
 }
 

@@ -21,9 +21,9 @@ pub enum Recovery {
     Uninstall,
 }
 
-/// Returns what osdpl must do about a record in `status` with these hooks.
+/// Returns how osdpl must repair a release record.
 ///
-/// `exists` tells whether the object of a pre-install hook is in the cluster.
+/// `status` is the status in the record, and `hooks` are the hooks in the record. `exists` tells whether the object of a pre-install hook is in the cluster.
 ///
 /// The caller must know that the helm process that made the record is dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {

@@ -31,7 +31,7 @@ impl fmt::Display for State {
             Self::Joining => formatter.write_str("a node was added"),
             Self::Misplaced(pods) => write!(
                 formatter,
-                "{pods} of its pods run on nodes that its DaemonSet does not select (a taint that they do not tolerate, a label): the rollout waits until they are deleted or selected again"
+                "{pods} of its pods run on nodes that its DaemonSet does not select, because the nodes lack a label or have a taint that the pods do not tolerate: the rollout waits until these pods are deleted or their nodes are selected again"
             ),
             Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
             Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),

@@ -260,10 +260,11 @@ fn waits_until_the_pods_of_all_components_are_listed() {
     cloud.template(SWITCH, "r2");
     cloud.approve();
     assert_eq!(cloud.phase(SWITCH.1), Some(RolloutPhase::Rolling));
-    // The operator restarts, and lists the pods of the second component first.
+    // The operator has restarted. It has listed the pods of COMPUTE, but not yet those of SWITCH, whose batch is in
+    // flight.
     let (before, pods) = (cloud.status.clone(), cloud.rolling.remove(&daemons(SWITCH.1)).unwrap());
     let next = cloud.pass();
-    assert_eq!((next.evict, next.is_incomplete), (Vec::new(), true), "a batch of the first component is in flight");
+    assert_eq!((next.evict, next.is_incomplete), (Vec::new(), true), "a batch of SWITCH is in flight");
     assert_eq!(cloud.status, before);
     cloud.rolling.insert(daemons(SWITCH.1), pods);
     cloud.replace();

@@ -266,8 +266,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the reason for an event about Ready: the reason of Ready itself, or `NONE` if that is not one of the reasons
-/// below.
+/// Returns the reason for an event about the condition Ready: the reason of the condition, or `NONE` if osdpl does not
+/// know that reason.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

@@ -179,7 +179,7 @@ impl LayerCheck<'_> {
         let message = if value.as_object().is_some_and(serde_json::Map::is_empty)
             && default.key_type() == Some(KeyType::Map)
         {
-            "changes nothing: helm merges maps, so that an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`"
+            "changes nothing: helm merges maps, so an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`"
         } else if default.default()? == *value {
             "changes nothing: the chart has the same default; remove the value, so that later versions of the chart can change the default"
         } else {

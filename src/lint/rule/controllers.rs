@@ -109,11 +109,12 @@ fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, server
         (1, true) => format!("{ROLES_FIELD} names 1 node for {key}={value}"),
         (count, true) => format!("{ROLES_FIELD} names {count} nodes for {key}={value}"),
     };
-    let fewer =
-        format!("give more nodes the label ({ROLES_FIELD}), or run fewer (a smaller size, without the preset ha)");
+    let fewer = format!(
+        "give more nodes the label ({ROLES_FIELD}), or run fewer servers: choose a smaller size, or remove the preset ha"
+    );
     let (effect, remedy) = match effect {
         Effect::NoneStarts => ("none of them starts", format!("give nodes the label ({ROLES_FIELD})")),
-        Effect::SomeWait => ("each needs its own node, so that the others stay pending", fewer),
+        Effect::SomeWait => ("each needs its own node, so some of them stay pending", fewer),
         Effect::MajorityAtRisk => ("some share a node, and if this node fails, the majority is lost", fewer),
         Effect::NoGain => {
             ("servers on one node fail together, so that the additional ones do not improve availability", fewer)

@@ -87,7 +87,7 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     }
 }
 
-/// The data with which osdpl validates an object.
+/// A function that returns the input for the validation of an object.
 type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
 
 /// Returns the names of all objects that the resources reference, including Secrets of certificates.

@@ -43,10 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns the time of the next decision if the status of the maintenance stays as it is until then; else `None`.
+/// Returns until when the controller leaves the status unchanged; `None` if it must decide now.
 ///
-/// Once the node is ready to drain, the status stays as it is for a minute after each query of Nova, and while Nova is
-/// unreachable.
+/// The controller leaves only the status of a node that is ready to drain unchanged: for a minute after each query of
+/// Nova, and for another minute as long as Nova is unreachable.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot

@@ -5,7 +5,8 @@ use std::io;
 /// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200 files, including its
 /// library.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
-/// The maximum size of a file of a chart in bytes. helm used to have the same limit (`MaxDecompressedFileSize`).
+/// The maximum size of a file of a chart in bytes: helm's own limit (`MaxDecompressedFileSize` in the package
+/// `pkg/chart/loader/archive`).
 pub(crate) const MAX_FILE_SIZE: u64 = 5 << 20;
 /// The maximum size of an unpacked chart in bytes.
 ///

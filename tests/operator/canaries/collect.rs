@@ -40,7 +40,7 @@ const OPEN: [&str; 13] = [
 ];
 const OPEN_ENDS: [&str; 5] = [".pool", ".user", ".cert.pem", "-chain.cert.pem", ".fs"];
 
-/// The maximum size of a secret in bytes. Tests with huge Secrets fill them with one letter.
+/// The maximum size of a secret in bytes. Longer values are no secrets: tests fill huge Secrets with one letter.
 const LONGEST: usize = 64 << 10;
 
 /// The secrets of a test.

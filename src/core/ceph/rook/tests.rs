@@ -76,14 +76,14 @@ fn reads_rooks_objects_and_waits_for_missing_ones() {
     assert_eq!((&*nova.name, nova.pool(Consumer::Nova), ceph.has_own_nova()), ("cinder", "vms", false));
     for (name, pair, expected) in [
         (ENDPOINTS, None, "rook-ceph-mon-endpoints does not exist; Rook creates it for a CephCluster"),
-        (ENDPOINTS, Some(("data", "")), "ConfigMap deep/rook-ceph-mon-endpoints, key data: is empty"),
+        (ENDPOINTS, Some(("data", "")), "ConfigMap deep/rook-ceph-mon-endpoints, key data: the value is empty"),
         ("rook-ceph-client-glance", None, "does not exist; Rook creates it for CephClient deep/glance"),
         (
             "rook-ceph-client-glance",
             Some(("glance", "AQ==")),
-            "Secret deep/rook-ceph-client-glance, key glance: is not a cephx key",
+            "Secret deep/rook-ceph-client-glance, key glance: the value is not a cephx key",
         ),
-        ("rook-ceph-client-cinder", Some(("other", KEY)), "key cinder: is missing"),
+        ("rook-ceph-client-cinder", Some(("other", KEY)), "key cinder: the key is missing"),
     ] {
         let error = read(&rook(), Some((name, pair))).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains(KEY), "{error}");
@@ -144,7 +144,7 @@ fn reads_the_admin_key_only_on_request() {
     assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
     for (key, value, expected) in [
         ("ceph-username", "client.healthchecker", "is not client.admin"),
-        ("ceph-secret", KEY, "key ceph-username: is missing"),
+        ("ceph-secret", KEY, "key ceph-username: the key is missing"),
     ] {
         let error = read(&with_admin(), Some((MONITORS, Some((key, value))))).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains(KEY) && !error.contains("healthchecker"), "{error}");

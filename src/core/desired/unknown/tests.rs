@@ -31,8 +31,8 @@ const OWN: &str = "spec.services.front.releases.front.values";
 fn reports_a_typo_once_with_the_right_name() {
     assert_eq!(
         warnings(OWN, json!({"pod": {"replicass": {"api": 3}}, "colour": 1}), &["conf.frnt.DEFAULT.debug"]),
-        "spec.services.front.releases.front.values: the values of chart front have no colour; pod.replicass, did you mean \"replicas\"?; \
-         conf.frnt.DEFAULT.debug, did you mean \"front\"?: helm passes it on, but most likely no template reads it; correct the name, or take it out"
+        "spec.services.front.releases.front.values: the values of chart front have no colour, pod.replicass (did you mean \"replicas\"?), \
+         conf.frnt.DEFAULT.debug (did you mean \"front\"?): helm passes unknown keys on, but most likely no template reads them; correct or remove them"
     );
 }
 
@@ -79,7 +79,7 @@ fn reports_only_typos_in_maps_that_users_fill() {
             "default",
         ),
     ] {
-        let expected = format!("have no {path}, did you mean \"{meant}\"?: helm passes it on");
+        let expected = format!("have no {path} (did you mean \"{meant}\"?): helm passes unknown keys on");
         let message = warnings(OWN, values, &[]);
         assert!(message.contains(&expected), "{expected}\n{message}");
     }

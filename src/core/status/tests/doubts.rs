@@ -9,7 +9,7 @@ fn warning(field: &str, message: &str) -> Finding {
 #[test]
 fn other_warnings_precede_unknown_keys_and_values() {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
-    let unknown = "the values of chart front have no x: helm passes it on, but most likely no template reads it; correct the name, or take it out";
+    let unknown = "the values of chart front have no x: helm passes unknown keys on, but most likely no template reads them; correct or remove them";
     let field = |number: u8| format!("spec.common.values.x{number}");
     let mut findings: Vec<Finding> = (0..12).map(|number| warning(&field(number), unknown)).collect();
     findings.extend((12..24).map(|number| warning(&field(number), "changes nothing")));

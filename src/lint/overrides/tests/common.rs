@@ -21,7 +21,7 @@ fn reports_common_values_without_effect() {
         "the chart of the release `store` does not have the key, so there is no warning about it"
     );
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
-    let empty = "changes nothing: helm merges maps, so that an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`";
+    let empty = "changes nothing: helm merges maps, so an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`";
     assert_eq!(
         warnings_with(
             json!({"services": {"front": {"releases": {"front": {"values": {"pod": {"replicas": {}}}}}}}}),

@@ -1,4 +1,4 @@
-//! Takes the step of a release that the plan decided: starts or stops helm, or changes release records.
+//! Executes the step that the plan decided for a release: starts or stops helm, or changes release records.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
