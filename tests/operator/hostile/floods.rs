@@ -77,8 +77,9 @@ fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
     output.stdout
 }
 
-/// Creates a small record of the release horizon that unpacks to 128 MiB of values, manifest or hooks.
-async fn create_bomb(world: &World, namespace: &str, field: &str) {
+/// Creates a small record of the release horizon that unpacks to 128 MiB of values, manifest or hooks. `attempt` is the
+/// label of a genuine record.
+async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str) {
     let info = json!({"first_deployed": "2026-01-01T00:00:00Z", "last_deployed": "2026-01-01T00:00:00Z", "status": "deployed"});
     let head = json!({"name": "horizon", "namespace": namespace, "version": 1, "info": info}).to_string();
     let (open, close) = match field {
@@ -91,7 +92,7 @@ async fn create_bomb(world: &World, namespace: &str, field: &str) {
     assert!(payload.len() < 1 << 18, "a small Secret: {} bytes", payload.len());
     let labels = json!({
         "owner": "helm", "name": "horizon", "status": "deployed", "version": "1",
-        "osdpl.dev/release": "horizon", "osdpl.dev/attempt": attempt(world).await, FLOOD: "true",
+        "osdpl.dev/release": "horizon", "osdpl.dev/attempt": attempt, FLOOD: "true",
     });
     let record = json!({
         "metadata": {"name": "sh.helm.release.v1.horizon.v1", "labels": labels}, "type": "helm.sh/release.v1",
@@ -101,7 +102,7 @@ async fn create_bomb(world: &World, namespace: &str, field: &str) {
     drop(secrets.create(&PostParams::default(), &serde_json::from_value(record).unwrap()).await.unwrap());
 }
 
-/// Returns the label of a genuine record.
+/// Returns the label of a genuine record. helm later deletes this record, because it keeps only the newest ones.
 async fn attempt(world: &World) -> String {
     let genuine = world.api::<Secret>().get("sh.helm.release.v1.memcached.v1").await.unwrap();
     genuine.metadata.labels.unwrap()["osdpl.dev/attempt"].clone()
@@ -128,12 +129,13 @@ fn floods_and_record_bombs_use_bounded_memory() {
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;
         let (credentials, baseline) = (world.credentials("mariadb").await, Baseline::of(&operator));
+        let attempt = attempt(world).await;
         let text = json!({"key": "x".repeat(SIZE)});
         let bytes = json!({"key": STANDARD.encode("x".repeat(SIZE))});
 
         flood::<ConfigMap>(world, &other, &text).await;
         flood::<Secret>(world, &other, &bytes).await;
-        create_bomb(world, &other, "config").await;
+        create_bomb(world, &other, "config", &attempt).await;
         check_still_works(world, 302).await;
         baseline.check("a flood and a record in another namespace");
 
@@ -143,7 +145,7 @@ fn floods_and_record_bombs_use_bounded_memory() {
         baseline.check("a flood in the namespace of the cloud");
 
         for (field, memory) in [("config", 304), ("manifest", 305), ("hooks", 306)] {
-            create_bomb(world, &world.namespace, field).await;
+            create_bomb(world, &world.namespace, field, &attempt).await;
             let find = |cloud: &OpenStackDeployment| {
                 let message = cloud.child("horizon").message;
                 message.contains("the release record unpacks to more than").then_some(message)
