@@ -86,6 +86,8 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
+            // The lost packets must not be those of the other helm process, which would fail.
+            world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then_some(())).await;
             until_hook(world, "rabbitmq", HOOK).await;
             network.drop_open_connections();
             world.cluster().remove_rule(HOOK).await.unwrap();
