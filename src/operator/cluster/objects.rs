@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Servi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ByteString, NamespaceResourceScope};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -147,12 +147,13 @@ impl Cluster {
     /// # Errors
     /// If a request to the API server fails.
     pub(crate) async fn delete_jobs(&self, release: &ReleaseKey, names: &[String]) -> Result<(), Error> {
-        let api: Api<Job> = Api::namespaced(self.client.clone(), &release.namespace);
+        let resource = ApiResource::erase::<Job>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &release.namespace, &resource);
         for name in names {
             let found = api.get_metadata_opt(name).await.with_context(|| format!("reading Job {name} of {release}"))?;
             let Some(found) = found.filter(|job| may_belong_to(&job.metadata, release)) else { continue };
             let params = with_uid(DeleteParams::background(), found.metadata.uid.as_deref());
-            self.delete_one::<Job>(&ReleaseKey::new(&release.namespace, name), &params).await?;
+            self.delete_one(&resource, &ReleaseKey::new(&release.namespace, name), &params).await?;
         }
         Ok(())
     }
@@ -168,38 +169,27 @@ impl Cluster {
         uid: Option<&str>,
         inputs: &ObjectWatches,
     ) -> Result<(), Error> {
-        let params = with_uid(DeleteParams::default(), uid);
-        match kind {
-            Kind::Job => {
-                self.delete_one::<Job>(key, &with_uid(DeleteParams::background(), uid)).await?;
-            }
-            Kind::Service => {
-                self.delete_one::<Service>(key, &params).await?;
-            }
-            Kind::Claim => {
-                self.delete_one::<PersistentVolumeClaim>(key, &params).await?;
-            }
-            Kind::ConfigMap => {
-                if self.delete_one::<ConfigMap>(key, &params).await? {
-                    inputs.own_maps.forget(&key.namespace, &key.name);
-                }
-            }
-            Kind::Secret => {
-                if self.delete_one::<Secret>(key, &params).await? {
-                    inputs.own_secrets.forget(&key.namespace, &key.name);
-                }
+        let resource = match kind {
+            Kind::Job => ApiResource::erase::<Job>(&()),
+            Kind::Service => ApiResource::erase::<Service>(&()),
+            Kind::Claim => ApiResource::erase::<PersistentVolumeClaim>(&()),
+            Kind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+            Kind::Secret => ApiResource::erase::<Secret>(&()),
+        };
+        let params = if kind == Kind::Job { DeleteParams::background() } else { DeleteParams::default() };
+        if self.delete_one(&resource, key, &with_uid(params, uid)).await? {
+            match kind {
+                Kind::ConfigMap => inputs.own_maps.forget(&key.namespace, &key.name),
+                Kind::Secret => inputs.own_secrets.forget(&key.namespace, &key.name),
+                Kind::Job | Kind::Service | Kind::Claim => {}
             }
         }
         Ok(())
     }
 
     /// Deletes an object; returns `false` if a newer object has the same name, so that the object no longer exists.
-    async fn delete_one<K>(&self, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error>
-    where
-        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
-        // The type keeps osdpl from parsing the deleted object.
-        let api: Api<PartialObjectMeta<K>> = Api::namespaced(self.client.clone(), &key.namespace);
+    async fn delete_one(&self, resource: &ApiResource, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, resource);
         let deleted = match api.delete(&key.name, params).await {
             Err(kube::Error::Api(status)) if status.is_conflict() && params.preconditions.is_some() => {
                 return Ok(false);
@@ -207,8 +197,7 @@ impl Cluster {
             deleted => deleted,
         };
         ignore_missing(deleted, || {
-            let kind = K::kind(&());
-            let kind = if kind == "PersistentVolumeClaim" { "claim" } else { &kind };
+            let kind = if resource.kind == "PersistentVolumeClaim" { "claim" } else { &resource.kind };
             format!("deleting {kind} {key}")
         })?;
         Ok(true)

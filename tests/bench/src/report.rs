@@ -151,7 +151,7 @@ fn steady_lines(steady: &Steady) -> Vec<Line> {
             is_met: steady.resident <= goals::RESIDENT_KIB,
         },
         none("helm processes in an idle minute, with the same resource applied again", steady.idle_helm),
-        none("API writes in that minute", steady.idle_writes),
+        none("API writes in that minute, except for the Lease", steady.idle_writes),
         Line {
             name: "from a one-key change to helm's start".into(),
             measured: format!("{delay:.0} ms (of {}, at most {maximum:.0})", steady.delays.len()),

@@ -1,16 +1,15 @@
 //! Checks which kinds of objects the user of `osdpl plan` may read, by listing one object of each kind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::storage::v1::StorageClass;
-use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
-use kube::api::{ListParams, ObjectMeta};
-use kube::{Api, Client};
-use serde::de::DeserializeOwned;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, Resource};
 
 use crate::cluster::{Error, api_message};
 use osdpl_client::Scope;
@@ -89,9 +88,9 @@ async fn unreadable_kinds(
         ];
         refused.extend(refusals.into_iter().filter_map(|(kind, message)| Some((kind, message?))));
     }
-    let classes = refused_by(Api::<StorageClass>::all(client.clone())).await?;
+    let classes = refusal::<StorageClass>(client, None).await?;
     refused.extend(classes.map(|message| (StorageClass::URL_PATH_SEGMENT, message)));
-    let nodes = refused_by(Api::<Node>::all(client.clone())).await?;
+    let nodes = refusal::<Node>(client, None).await?;
     refused.extend(nodes.map(|message| (Node::URL_PATH_SEGMENT, message)));
     unknown.extend(refused.iter().map(|(kind, message)| format!("{}: {message}", unknown_fact(kind))));
     Ok(refused.into_keys().collect())
@@ -111,24 +110,23 @@ fn unknown_fact(kind: &str) -> &'static str {
 }
 
 /// Returns the API server's message if the user may not list a kind in a namespace, or (`None`) in all namespaces.
-async fn refusal<K>(client: &Client, namespace: Option<&str>) -> Result<Option<String>, Error>
+///
+/// The function is not generic in its body, so that the program contains the request only once.
+fn refusal<'a, K>(client: &'a Client, namespace: Option<&'a str>) -> impl Future<Output = Result<Option<String>, Error>>
 where
-    K: Resource<Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = ()>,
 {
-    let api: Api<K> = match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    };
-    refused_by(api).await
+    list_one(client, ApiResource::erase::<K>(&()), namespace)
 }
 
-async fn refused_by<K>(api: Api<K>) -> Result<Option<String>, Error>
-where
-    K: Resource + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,
-{
+async fn list_one(client: &Client, resource: ApiResource, namespace: Option<&str>) -> Result<Option<String>, Error> {
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
     match api.list_metadata(&ListParams::default().limit(1)).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(Some(status.message)),
-        Err(error) => Err(Error::Object(format!("listing {}: {}", K::URL_PATH_SEGMENT, api_message(&error)))),
+        Err(error) => Err(Error::Object(format!("listing {}: {}", resource.plural, api_message(&error)))),
     }
 }
