@@ -39,7 +39,7 @@ pub enum ChartProblem {
         /// The kind of the entry, such as `a symbolic link`.
         what: &'static str,
     },
-    /// The archive contains two files with the same path, so that the content of the file is not defined.
+    /// The archive contains two files with the same path, so the content of the file is not defined.
     #[error("{path:?} exists twice")]
     Duplicate {
         /// The path of the file, below the chart's folder.
