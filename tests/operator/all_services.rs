@@ -173,7 +173,7 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
     run_test(name, async |world| {
         world.create_crds().await;
         let granted = selection::granted(&settings.services(&catalog));
-        world.grant_rights(&granted.iter().map(String::as_str).collect::<Vec<_>>());
+        world.grant_rights(&granted.iter().map(String::as_str).collect::<Vec<_>>(), false);
         let keys = json!({
             "manila.key": SHARES, "manila.pool": "shares", "nova.key": NEWER, "nova.pool": "vms", "gnocchi.key": SHARES, "gnocchi.pool": "metrics",
             "rgw_internal": "http://rgw.example.org:7480",
@@ -189,7 +189,7 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
         settings.check_complete(&catalog, &status);
 
         assert!(operator.stop().await.success());
-        world.grant_rights(&[]);
+        world.grant_rights(&[], false);
         world.delete_crds().await;
     });
 }

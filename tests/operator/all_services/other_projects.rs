@@ -67,12 +67,10 @@ impl World {
     }
 
     /// Upgrades the release of osdpl's own chart with the value `rbac.services`, which grants the operator the rights
-    /// that these services need.
-    pub(super) fn grant_rights(&self, services: &[&str]) {
-        install_chart(
-            self.cluster(),
-            &["rbac.clusterWide=true".to_owned(), format!("rbac.services={}", json!(services))],
-        );
+    /// that these services need. `everywhere` also grants the operator its other rights in all namespaces.
+    pub(super) fn grant_rights(&self, services: &[&str], everywhere: bool) {
+        let settings = [format!("rbac.services={}", json!(services)), format!("rbac.clusterWide={everywhere}")];
+        install_chart(self.cluster(), &settings);
     }
 }
 
@@ -83,7 +81,7 @@ fn installs_charts_of_other_projects() {
     run_test("other-projects", async |world| {
         // The charts of other projects have namespaces of their own.
         world.permit_all();
-        world.grant_rights(&INSTALLABLE.map(|(service, _)| service));
+        world.grant_rights(&INSTALLABLE.map(|(service, _)| service), true);
         let operator = world.operator().charts(&charts).arguments(&["--probes", "false"]).start().await;
         let core = ["mariadb", "rabbitmq", "memcached", "keystone"];
         let mut spec = services(&core);
@@ -104,6 +102,6 @@ fn installs_charts_of_other_projects() {
             );
         }
         assert!(operator.stop().await.success());
-        world.grant_rights(&[]);
+        world.grant_rights(&[], false);
     });
 }
