@@ -94,8 +94,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
-        // Handle signals first: the kernel ignores a signal to PID 1 without a handler, so an early SIGTERM would be
-        // lost.
+        // The kernel ignores a signal to PID 1 that has no handler yet, so an early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
         let source = self.source()?;
         let listeners = self.listeners().await?;
@@ -104,13 +103,12 @@ impl Arguments {
         let (stop, leadership) = (CancellationToken::new(), Leadership::default());
         let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
-        let name = pod.as_deref().unwrap_or(instance.as_str());
-        let Clients { lease, reads: client, writes, evictions } = self.clients(&leadership, name).await?;
+        let clients = self.clients(&leadership, pod.as_deref().unwrap_or(instance.as_str())).await?;
+        let Clients { lease, reads: client, writes, evictions } = clients;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
         let store = self.store(source, &catalog, &program)?;
-        let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
-        let runner = Runner::new(program, config, instance.clone())?;
+        let runner = self.runner(program, &instance)?;
         let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
         let health =
             Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
@@ -120,8 +118,8 @@ impl Arguments {
         in_time(pass_timeout, elector.read().map_err(readable)).await.context("reading the operator's Lease")?;
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let secrets = stored_secrets(&client, &scope);
-        let secrets = in_time(pass_timeout, secrets).await.context("reading the secrets to scrub")?;
+        let secrets = in_time(pass_timeout, stored_secrets(&client, &scope));
+        let secrets = secrets.await.context("reading the secrets to scrub")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
         let options = self.options((&catalog, instance), &http_config, scrubbing);
@@ -144,14 +142,12 @@ impl Arguments {
         let context = Arc::new(Context::new(parts, &trigger));
         let openstack = OpenStackClient::new(http_config);
         let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
-        let release = CancellationToken::new();
-        let election = tokio::spawn(elect(elector, context.clone(), release.clone()));
         let interval = Duration::from_secs(self.maintenance_poll);
         let maintenance = osdpl_maintenance::run(writes, context.clone(), openstack, interval, stop.clone());
         let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
-        let reconciling = tokio::spawn(controller::run(context, trigger, stop.clone()));
+        let reconciling = tokio::spawn(controller::run(context.clone(), trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
-        running.until_stopped(signals.next(), election, &release).await?;
+        running.until_stopped(signals.next(), elector, context).await?;
         web.await?.context("serving probes and metrics")?;
         webhook.await??;
         Ok(ExitCode::SUCCESS)
@@ -194,10 +190,12 @@ impl Arguments {
 
     /// Returns the clients of the cluster. `name` identifies this process in the Lease.
     async fn clients(&self, leadership: &Leadership, name: &str) -> anyhow::Result<Clients> {
-        let config = kube::Config::infer().await.map_err(kube::Error::InferConfig).map_err(readable);
-        let config = config.context("no cluster to connect to")?;
-        remember_server(&config, "KUBECONFIG, or the pod's own cluster");
-        Clients::new(config, leadership, name).map_err(readable).context("no cluster to connect to")
+        let clients = async {
+            let config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+            remember_server(&config, "KUBECONFIG, or the pod's own cluster");
+            Clients::new(config, leadership, name)
+        };
+        clients.await.map_err(readable).context("no cluster to connect to")
     }
 
     async fn program(&self) -> anyhow::Result<Program> {
@@ -208,6 +206,11 @@ impl Arguments {
         let mount = std::path::Path::new(helm::kubeconfig::SERVICE_ACCOUNT);
         let kubeconfig = helm::kubeconfig::find_kubeconfig(&environment, mount, &home)?;
         Ok(program.with_kubeconfig(kubeconfig))
+    }
+
+    fn runner(&self, program: Program, instance: &Instance) -> anyhow::Result<Runner> {
+        let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
+        Ok(Runner::new(program, config, instance.clone())?)
     }
 
     /// Returns the source of charts.
@@ -243,16 +246,19 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until the operator has stopped after a signal, and the election has released the Lease.
+    /// Takes part in the election until a signal has stopped the operator. Then releases the Lease.
     ///
     /// # Errors
-    /// If the operator has lost the Lease, or a pass panicked. The process must then exit, and its helm processes end.
+    /// If the operator has lost the Lease, or if a pass panicked. The process must then exit, so that its helm processes
+    /// end, too.
     async fn until_stopped(
         self,
         stop_signal: impl Future<Output = ()>,
-        mut election: JoinHandle<Result<(), Lost>>,
-        release: &CancellationToken,
+        elector: Elector,
+        context: Arc<Context>,
     ) -> anyhow::Result<()> {
+        let release = CancellationToken::new();
+        let mut election = tokio::spawn(elect(elector, context, release.clone()));
         tokio::select! {
             elected = &mut election => return Ok(elected??),
             stopped = self.stop_at(stop_signal) => stopped?,

@@ -8,7 +8,7 @@ mod typo;
 
 use super::{Finding, ResolvedLayers, overridden_chart_version};
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
+use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, nearest_name};
 use osdpl_values::{Layer, Origin, Path, leaves};
 
 /// The maximum number of unknown keys that one warning names.
@@ -115,14 +115,12 @@ impl Unknown<'_> {
         self.keys.iter().cloned().collect()
     }
 
-    /// Returns the suggestion of a warning, `, did you mean "replicas"?`; empty if no known key is similar.
+    /// Returns the known key that the user most likely meant; `None` if no known key is similar.
     ///
     /// The search for the nearest name is expensive, so osdpl calls this function only while it writes a warning.
-    fn hint(&self) -> String {
-        match typo::find_typo(&self.key, self.siblings.names()).filter(|_| self.is_typo) {
-            Some(name) => format!(", did you mean {name:?}?"),
-            None => did_you_mean(&self.key, self.siblings.names()),
-        }
+    fn suggestion(&self) -> Option<&str> {
+        let typo = if self.is_typo { typo::find_typo(&self.key, self.siblings.names()) } else { None };
+        typo.or_else(|| nearest_name(&self.key, self.siblings.names()))
     }
 }
 
@@ -246,7 +244,9 @@ pub fn classify_key(catalog: &Catalog, chart: &str, path: &Path) -> Option<KeySt
 
 /// Returns how a chart with the keys in `tree` treats the key at `path`.
 pub fn classify_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> KeyState {
-    classify(tree, catalog, path).unwrap_or_else(|unknown| KeyState::No(unknown.hint()))
+    classify(tree, catalog, path).unwrap_or_else(|unknown| {
+        KeyState::No(unknown.suggestion().map(|name| format!(", did you mean {name:?}?")).unwrap_or_default())
+    })
 }
 
 /// Whether a chart with the keys in `tree` does not know the key at `path`.
@@ -270,8 +270,11 @@ fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Key
 
 fn finding(field: String, chart: &str, unknown: &[Unknown<'_>]) -> Finding {
     let name = |unknown: &Unknown<'_>| {
-        let (path, hint) = (unknown.keys.join("."), unknown.hint());
-        hint.strip_prefix(", ").map_or(path.clone(), |hint| format!("{path} ({hint})"))
+        let path = unknown.keys.join(".");
+        match unknown.suggestion() {
+            Some(name) => format!("{path} (did you mean {name:?}?)"),
+            None => path,
+        }
     };
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -72,7 +72,7 @@ fn collect<T>(
     convert: &mut impl FnMut(Map<String, Value>) -> Option<T>,
     found: &mut Vec<T>,
 ) {
-    let is_list = string(object.get("kind")).ends_with("List");
+    let is_list = string(object.get("kind")).is_some_and(|kind| kind.ends_with("List"));
     match object.get_mut("items") {
         Some(Value::Array(items)) if is_list => {
             for item in std::mem::take(items) {
@@ -90,22 +90,21 @@ fn summarize(object: &Map<String, Value>, paths: &mut Paths) -> Option<Object> {
     let metadata = |field: &str| object.get("metadata")?.get(field);
     let spec = |field: &str| object.get("spec")?.get(field).filter(|value| !value.is_null());
     let policy = string(metadata("annotations").and_then(|annotations| annotations.get(RESOURCE_POLICY_ANNOTATION)));
-    let summary = Object {
-        api_version: string(object.get("apiVersion")),
-        kind: string(object.get("kind")),
-        namespace: Some(string(metadata("namespace"))).filter(|namespace| !namespace.is_empty()),
-        name: string(metadata("name")),
-        keep: policy.trim().eq_ignore_ascii_case("keep"),
+    Some(Object {
+        api_version: string(object.get("apiVersion")).unwrap_or_default().to_owned(),
+        kind: string(object.get("kind"))?.to_owned(),
+        namespace: string(metadata("namespace")).map(ToOwned::to_owned),
+        name: string(metadata("name"))?.to_owned(),
+        keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
         replicas: spec("replicas").and_then(Value::as_i64),
         expires: spec("ttlSecondsAfterFinished").is_some(),
         fields: fields(object, paths),
-    };
-    (!summary.kind.is_empty() && !summary.name.is_empty()).then_some(summary)
+    })
 }
 
-/// Returns the value of a field that Kubernetes defines as a string; an empty string if the field is missing.
-fn string(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+/// Returns the value of a string field; `None` if the field is missing or empty.
+fn string(value: Option<&Value>) -> Option<&str> {
+    value?.as_str().filter(|text| !text.is_empty())
 }
 
 fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {

@@ -110,8 +110,6 @@ fn unknown_fact(kind: &str) -> &'static str {
 }
 
 /// Returns the API server's message if the user may not list a kind in a namespace, or (`None`) in all namespaces.
-///
-/// The function is not generic in its body, so that the program contains the request only once.
 fn refusal<'a, K>(client: &'a Client, namespace: Option<&'a str>) -> impl Future<Output = Result<Option<String>, Error>>
 where
     K: Resource<DynamicType = ()>,
@@ -119,6 +117,7 @@ where
     list_one(client, ApiResource::erase::<K>(&()), namespace)
 }
 
+/// Makes the request of [`refusal`]. The function is not generic, so the program contains its code only once.
 async fn list_one(client: &Client, resource: ApiResource, namespace: Option<&str>) -> Result<Option<String>, Error> {
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
