@@ -6,6 +6,7 @@ mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -49,7 +50,7 @@ pub(crate) struct Arguments {
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
-    selection: Selection,
+    selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
     /// Whether osdpl resolved the cloud from a file alone, so that its credentials and its Ceph are placeholders.
@@ -190,7 +191,14 @@ impl Arguments {
 /// Resolves the resource of a file with placeholders for credentials and Ceph.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
-    Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
+    Ok(Cloud {
+        name: deployment.name_any(),
+        spec: deployment.spec,
+        selection: Arc::new(selection),
+        facts,
+        desired,
+        is_offline: true,
+    })
 }
 
 /// Returns the path of the list if a path names an entry of a list: `jobs` for `jobs[0]`.

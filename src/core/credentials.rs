@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 
 use crate::api::{OpenStackDeploymentSpec, SecretKey};
-use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
+use crate::catalog::{Body, Catalog, CredentialKind, file};
 use crate::desired::Selection;
 use osdpl_values::{Path, Values, get};
 
@@ -30,17 +30,13 @@ pub fn list_needed_credentials<'a>(
         names.extend(owned.map(|name| (service.clone(), name.clone())));
     }
     for release in selection.releases.keys() {
-        names.extend(catalog.bodies(release).flat_map(|body| owned(credentials_in(&body.source))));
+        names.extend(catalog.credentials_of(release).iter().cloned());
     }
     let recipe = |(service, name): Name| {
         let credential = catalog.services.get(&service)?.credentials.get(&name)?;
         Some(((service, name), credential))
     };
     names.into_iter().filter_map(recipe).collect()
-}
-
-fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
-    names.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
 }
 
 /// Returns the Secret and key that the user names in the spec for a credential; `None` if the spec names none.
@@ -79,7 +75,9 @@ impl std::fmt::Display for RestoredSecret {
 /// credential from these values.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    let expressions = catalog.bodies(release).flat_map(Body::whole_scalar_expressions);
+    // Parse only bodies whose source mentions the credential: parsing all bodies takes much longer than the search.
+    let mentions = |body: &&Body| body.source.contains(&wanted);
+    let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 

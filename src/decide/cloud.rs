@@ -12,7 +12,7 @@ use super::kept::Resolved;
 use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
-use super::resource::{corrected, observe, policy, release_names, selection};
+use super::resource::{corrected, observe, policy, release_names, select};
 use super::{
     additions, annotations, ceph, changes, comparison, external, hosts, namespaces, nodes, ownership, releases,
     rollouts, spec_references,
@@ -33,7 +33,7 @@ use osdpl_lint::Input;
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let (deployment, catalog) = (&snapshot.deployment, draft.catalog());
-    let requested = selection(deployment, &deployment.spec, catalog);
+    let requested = select(&mut draft);
     draft.requests.namespaces = ownership::namespaces(deployment, &requested);
     draft.requests.objects = spec_references::references(&deployment.spec, catalog, &requested);
     draft.requests.rook = ceph::watched(&deployment.spec);
@@ -81,7 +81,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 
 /// The decisions about the cloud that a pass makes before it decides about releases.
 struct Cloud {
-    selection: Selection,
+    selection: Arc<Selection>,
     resolved: Arc<Resolved>,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
@@ -99,7 +99,7 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
 
 /// Returns a plan that only stores credentials. The rest of the decision follows in the next pass, because it depends
 /// on the values that the operator generates.
-fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Selection) -> Plan {
+fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<Selection>) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }

@@ -56,7 +56,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     // same name must not get them.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
-    let selection = select(&name, &namespace, &deployment.spec, &snapshot.catalog);
+    let selection = Arc::new(select(&name, &namespace, &deployment.spec, &snapshot.catalog));
     draft.requests.namespaces = ownership::namespaces(deployment, &selection);
     if !snapshot.objects.listed {
         return draft.hold(Hold::Objects);
@@ -103,7 +103,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 /// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
 fn finish(
     mut draft: Draft<'_>,
-    selection: Selection,
+    selection: Arc<Selection>,
     observed: Observed,
     names: BTreeMap<ReleaseKey, String>,
     releases: plan::Plan,
@@ -132,7 +132,12 @@ fn finish(
 /// Detaches the cloud: osdpl removes its labels from the release records, and the cloud continues to run.
 ///
 /// The labels of nodes stay, and so do Secrets and other objects that pods mount.
-fn detach(mut draft: Draft<'_>, selection: Selection, observed: Observed, names: BTreeMap<ReleaseKey, String>) -> Plan {
+fn detach(
+    mut draft: Draft<'_>,
+    selection: Arc<Selection>,
+    observed: Observed,
+    names: BTreeMap<ReleaseKey, String>,
+) -> Plan {
     let steps = detach_steps(&observed, &names);
     let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
     if busy.is_empty() {

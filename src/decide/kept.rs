@@ -9,6 +9,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::certificates::Certificates;
 use super::lookups::Damped;
+use super::resource::Selected;
 use osdpl_core::api::{LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};
@@ -27,6 +28,11 @@ const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 /// A restart of the operator loses this data. Each field documents why osdpl keeps it and what a restart costs.
 #[derive(Clone, Default)]
 pub struct Kept {
+    /// The services and releases that the spec selects, with the data from which osdpl selected them.
+    ///
+    /// Kept because the selection evaluates many expressions of the catalogue. After a restart, osdpl selects the
+    /// releases again.
+    pub(crate) selected: Option<Arc<Selected>>,
     /// The last desired state, with the data from which osdpl resolved it.
     ///
     /// Kept because resolving all releases takes milliseconds, and because helm may be installing a release with

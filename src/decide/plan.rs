@@ -34,7 +34,7 @@ pub struct Plan {
     /// The next step of every release.
     pub releases: plan::Plan,
     /// The services and releases that the spec selects; `None` if the pass ended before it decided about the cloud.
-    pub selection: Option<Selection>,
+    pub selection: Option<Arc<Selection>>,
     /// The spec that the plan follows. In this spec, existing releases keep their name and namespace, because osdpl
     /// does not move releases.
     pub spec: Option<OpenStackDeploymentSpec>,

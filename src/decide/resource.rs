@@ -2,10 +2,12 @@
 //! Decides which `OpenStackDeployment` takes precedence if the cluster has several.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
+use super::draft::Draft;
 use super::ownership::claim;
 use super::snapshot::Snapshot;
 use osdpl_core::api::{ADOPT, APPROVE, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS};
@@ -22,6 +24,57 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     Input::of_resource(deployment, spec, catalog).select()
 }
 
+/// A selection, with the data from which osdpl made it.
+pub(crate) struct Selected {
+    key: ReleaseKey,
+    annotations: BTreeMap<String, String>,
+    spec: OpenStackDeploymentSpec,
+    deployed: Option<String>,
+    catalog: Arc<Catalog>,
+    selection: Arc<Selection>,
+}
+
+impl Selected {
+    fn new(deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> Self {
+        Self {
+            key: key(deployment),
+            annotations: deployment.annotations().clone(),
+            spec: deployment.spec.clone(),
+            deployed: deployed(deployment).cloned(),
+            catalog: Arc::clone(catalog),
+            selection: Arc::new(selection(deployment, &deployment.spec, catalog)),
+        }
+    }
+
+    /// Whether the selection of this resource is the same.
+    fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog, catalog)
+            && self.key == key(deployment)
+            && self.annotations == *deployment.annotations()
+            && self.deployed.as_ref() == deployed(deployment)
+            && self.spec == deployment.spec
+    }
+}
+
+fn key(deployment: &OpenStackDeployment) -> ReleaseKey {
+    ReleaseKey::new(deployment.namespace().unwrap_or_default(), deployment.name_any())
+}
+
+fn deployed(deployment: &OpenStackDeployment) -> Option<&String> {
+    deployment.status.as_ref()?.openstack_release.deployed.as_ref()
+}
+
+/// Returns the services and releases that the resource's spec selects. If nothing that the selection depends on has
+/// changed since the last pass, this is the selection of the last pass.
+pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
+    let (deployment, catalog) = (&draft.snapshot.deployment, &draft.snapshot.catalog);
+    let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
+    let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
+    let selection = Arc::clone(&selected.selection);
+    draft.kept.selected = Some(selected);
+    selection
+}
+
 /// Returns the spec that osdpl follows, and the releases that this spec selects.
 ///
 /// If the user changed the name or namespace of an existing release, osdpl follows the spec in `rejected`, which
@@ -29,11 +82,11 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
-    requested: Selection,
+    requested: Arc<Selection>,
     catalog: &Catalog,
-) -> (&'a OpenStackDeploymentSpec, Selection) {
+) -> (&'a OpenStackDeploymentSpec, Arc<Selection>) {
     match rejected {
-        Some(rejected) => (&rejected.spec, selection(deployment, &rejected.spec, catalog)),
+        Some(rejected) => (&rejected.spec, Arc::new(selection(deployment, &rejected.spec, catalog))),
         None => (&deployment.spec, requested),
     }
 }
@@ -41,9 +94,9 @@ pub(crate) fn corrected<'a>(
 /// Returns the spec that osdpl follows, the releases that this spec selects, and the observed state.
 ///
 /// The spec that osdpl follows equals the user's spec, but existing releases keep their name and namespace.
-pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Selection, Observed) {
+pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Arc<Selection>, Observed) {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
-    let requested = selection(deployment, &deployment.spec, catalog);
+    let requested = Arc::new(selection(deployment, &deployment.spec, catalog));
     let observed = observe(snapshot, &requested, &release_names(&requested));
     let rejected = reject_moves(&requested, &deployment.spec, catalog, &observed);
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);

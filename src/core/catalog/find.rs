@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Body, Catalog, Component, Fragment, Release, Service};
+use super::{Body, Catalog, Component, Fragment, Release, Service, credentials_in};
 use osdpl_values::{Digest, canonical, canonical_map};
 
 impl Catalog {
@@ -27,6 +27,14 @@ impl Catalog {
             .chain(self.presets.values().flat_map(|preset| &preset.fragments))
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
+    }
+
+    /// Returns the credentials that values of the catalogue may use in a release, as service and name.
+    pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
+        self.release_index.credentials(release, || {
+            let used = self.bodies(release).flat_map(|body| credentials_in(&body.source));
+            used.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
+        })
     }
 
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any

@@ -3,7 +3,7 @@
 //! The catalogue keeps the values as JSON and parses them on first use, because a cloud uses only some of the
 //! fragments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use super::Service;
@@ -56,6 +56,8 @@ struct IndexedRelease {
     chart: String,
     group: Group,
     digest: OnceLock<Digest>,
+    /// The credentials that values of the release may use, as service and name.
+    credentials: OnceLock<Box<[(String, String)]>>,
 }
 
 impl ReleaseIndex {
@@ -65,7 +67,8 @@ impl ReleaseIndex {
         for (service, entry) in services {
             for (name, release) in &entry.releases {
                 let (position, service, chart) = (releases.len(), service.clone(), release.chart.clone());
-                let release = IndexedRelease { position, service, chart, group: entry.group, digest: OnceLock::new() };
+                let (group, digest, credentials) = (entry.group, OnceLock::new(), OnceLock::new());
+                let release = IndexedRelease { position, service, chart, group, digest, credentials };
                 releases.entry(name.clone()).or_insert(release);
             }
         }
@@ -84,6 +87,17 @@ impl ReleaseIndex {
             Some(release) => release.digest.get_or_init(make).clone(),
             None => make(),
         }
+    }
+
+    /// Returns the credentials that values of a release may use, as service and name; none for an unknown release. On
+    /// the first call, `find` finds them.
+    pub(super) fn credentials(
+        &self,
+        release: &str,
+        find: impl FnOnce() -> BTreeSet<(String, String)>,
+    ) -> &[(String, String)] {
+        let release = self.releases.get(release);
+        release.map(|release| &**release.credentials.get_or_init(|| find().into_iter().collect())).unwrap_or_default()
     }
 }
 

@@ -11,8 +11,9 @@ use crate::helm::{Exit, Failure, Outcome, StopReason, Subject, Verb};
 use crate::tasks::Observation;
 use osdpl_core::cause;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::observed::{Claim, Failed, ReleaseKey, RetryCondition, RunningHelm};
+use osdpl_core::observed::{Claim, Failed, ObservedRelease, ReleaseKey, RetryCondition, RunningHelm};
 use osdpl_core::plan::Action;
+use osdpl_core::release::Status;
 
 /// The delay before osdpl retries a failed read of a release record.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
@@ -26,7 +27,12 @@ impl Context {
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
         let observation = self.tasks.observe();
         for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
-            match self.cluster.newest_record(&outcome.release).await {
+            let reported = reported_record(&outcome, observation.releases.get(&outcome.release));
+            let record = match reported {
+                Some(record) => Ok(Some(record)),
+                None => self.cluster.newest_record(&outcome.release).await,
+            };
+            match record {
                 Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
                     tracing::warn!(release = %outcome.release, %error, "can't read the newest release record; retrying");
@@ -43,6 +49,18 @@ impl Context {
             }
         }
     }
+}
+
+/// Returns the newest revision and its status if helm has succeeded and the watch has already reported the deployed
+/// revision; so osdpl need not read the record. In all other cases, the watch may still report an older state.
+fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
+    let is_deployed = |observed: &&ObservedRelease| {
+        observed.status == Status::Deployed
+            && observed.revision == i64::from(outcome.attempt.revision())
+            && observed.attempt.as_ref().is_some_and(|attempt| attempt.label == outcome.attempt.to_string())
+    };
+    let observed = observed.filter(is_deployed).filter(|_| outcome.succeeded())?;
+    Some((observed.revision, observed.status.as_str().to_owned()))
 }
 
 /// Logs the outcome of a helm process, and stores a failure for the next plan.

@@ -44,7 +44,7 @@ pub struct Preview {
     /// keeps the old one, because osdpl refuses such a change.
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
-    pub selection: Selection,
+    pub selection: Arc<Selection>,
     /// The facts that the values of the releases depend on. They contain credentials.
     pub facts: Facts,
     /// The desired state, as the plan has resolved it from the spec.
@@ -111,7 +111,8 @@ pub async fn preview(
     let restarts = rollout::preview_restarts(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
     let facts = std::mem::take(&mut plan.facts);
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
-    let selection = selection.unwrap_or_else(|| osdpl_decide::selection(deployment, &deployment.spec, catalog));
+    let selection =
+        selection.unwrap_or_else(|| Arc::new(osdpl_decide::selection(deployment, &deployment.spec, catalog)));
     // Drop `kept`, because it contains a second reference to the desired state. `Arc::into_inner` below requires that
     // there is only one reference.
     plan.kept = osdpl_decide::Kept::default();

@@ -20,15 +20,15 @@ use osdpl_decide::Plan;
 
 /// The minimum time between two writes of the status if only details have changed.
 ///
-/// During an installation every pass changes details, and a write of a large status costs the API server more than a
-/// pass costs the operator.
-const WRITE_INTERVAL: Duration = Duration::from_millis(500);
+/// During an installation every pass changes details. A write of a large status costs the API server more than a pass
+/// costs the operator, and the pass waits for it.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Context {
     /// Writes the status of a plan, and records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`). If only details have changed and the last write is less than half a second old, or someone has
+    /// (`false`). If only details have changed and the last write is less than a second old, or someone has
     /// changed the resource, this function writes nothing, and returns the time at which a pass must write the status.
     pub(super) async fn publish(
         &self,

@@ -11,7 +11,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::memory::Memory;
 use super::{Context, now};
 use osdpl_core::api::ValuesKind;
-use osdpl_core::desired::{Desired, Facts, Selection};
+use osdpl_core::desired::{Desired, Facts};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Plan;
 use osdpl_core::release::Status;
@@ -66,7 +66,7 @@ impl Context {
     ///
     /// This function ignores plans for a refused spec or a deletion, because their facts are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
-        let is_refused = plan.selection.as_ref().is_none_or(Selection::is_refused);
+        let is_refused = plan.selection.as_ref().is_none_or(|selection| selection.is_refused());
         if !is_refused && plan.deleting.is_none() && plan.hold != Some(osdpl_decide::Hold::Watch) {
             memory.learn_secrets(&plan.facts, now());
             self.update_scrubber(memory);

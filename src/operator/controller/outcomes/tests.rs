@@ -4,8 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::*;
 use crate::helm::Instance;
-use osdpl_core::observed::ObservedRelease;
-use osdpl_core::release::Status;
+use osdpl_core::observed::{Attempt, Liveness};
 
 fn failed(failure: Failure) -> Outcome {
     Outcome {
@@ -103,6 +102,26 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
         "the process counts as running until the watch has reported its record"
     );
     assert!(memory.started.is_empty());
+}
+
+#[test]
+fn reads_no_record_that_the_watch_has_reported() {
+    let succeeded = Outcome { exit: Exit::Success, failure: None, ..failed(Failure::Other) };
+    let attempt = Attempt { label: succeeded.attempt.to_string(), revision: 4, owner: Liveness::Us };
+    let deployed =
+        ObservedRelease { revision: 4, status: Status::Deployed, attempt: Some(attempt), ..ObservedRelease::default() };
+    assert_eq!(reported_record(&succeeded, Some(&deployed)), Some((4, "deployed".to_owned())));
+    let earlier = Instance::of_this_process(None).unwrap().attempt(0, 4);
+    let earlier = Attempt { label: earlier.to_string(), revision: 4, owner: Liveness::Us };
+    for (outcome, observed) in [
+        (&succeeded, None),
+        (&succeeded, Some(ObservedRelease { status: Status::PendingUpgrade, ..deployed.clone() })),
+        (&succeeded, Some(ObservedRelease { attempt: Some(earlier), ..deployed.clone() })),
+        (&succeeded, Some(ObservedRelease { revision: 5, ..deployed.clone() })),
+        (&failed(Failure::Other), Some(deployed.clone())),
+    ] {
+        assert_eq!(reported_record(outcome, observed.as_ref()), None, "{observed:?}");
+    }
 }
 
 #[test]
