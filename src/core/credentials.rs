@@ -75,7 +75,8 @@ impl std::fmt::Display for RestoredSecret {
 /// credential from these values.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    // Parse only bodies whose source mentions the credential: parsing all bodies takes much longer than the search.
+    // Parse only bodies whose source contains the name of the credential, which JSON never escapes: parsing all bodies
+    // takes much longer than the search.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()

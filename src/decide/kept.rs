@@ -30,8 +30,8 @@ const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 pub struct Kept {
     /// The services and releases that the spec selects, with the data from which osdpl selected them.
     ///
-    /// Kept because the selection evaluates many expressions of the catalogue. After a restart, osdpl selects the
-    /// releases again.
+    /// Kept because osdpl evaluates many expressions of the catalogue to make a selection. After a restart, osdpl
+    /// makes it again.
     pub(crate) selected: Option<Arc<Selected>>,
     /// The last desired state, with the data from which osdpl resolved it.
     ///
@@ -107,6 +107,15 @@ pub struct Kept {
     /// Kept so that osdpl retries a write only after a delay, and reports the refusal. After a restart, osdpl retries
     /// at once.
     pub refused: BTreeMap<String, Refusal>,
+}
+
+impl Kept {
+    /// Forgets all data that osdpl computed from the catalogue, so that the old catalogue does not stay in memory.
+    pub fn forget_catalog(&mut self) {
+        self.selected = None;
+        self.resolved = None;
+        self.changes.clear();
+    }
 }
 
 /// A desired state, with the data from which osdpl resolved it.

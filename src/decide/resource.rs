@@ -18,6 +18,7 @@ use osdpl_core::endpoint;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
 use osdpl_lint::Input;
+use osdpl_values::expr::Work;
 
 /// Returns the services and releases that `spec` selects for this resource, with findings about the spec.
 pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
@@ -32,21 +33,25 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
+    /// The work of the evaluations that made the selection.
+    used: Work,
 }
 
 impl Selected {
     fn new(deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> Self {
+        let selection = selection(deployment, &deployment.spec, catalog);
         Self {
             key: key(deployment),
             annotations: deployment.annotations().clone(),
             spec: deployment.spec.clone(),
             deployed: deployed(deployment).cloned(),
             catalog: Arc::clone(catalog),
-            selection: Arc::new(selection(deployment, &deployment.spec, catalog)),
+            used: selection.scope.used(),
+            selection: Arc::new(selection),
         }
     }
 
-    /// Whether the selection of this resource is the same.
+    /// Whether osdpl would make the same selection from this resource and this catalogue.
     fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && self.key == key(deployment)
@@ -71,6 +76,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
+    // All evaluations of one pass share a limit, but not the evaluations of all passes.
+    selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
 }

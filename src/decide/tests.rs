@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod selection;
+
 /// Returns the snapshot of a cluster that contains only an `OpenStackDeployment`, into which the function merges
 /// `change`.
 ///

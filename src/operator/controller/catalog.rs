@@ -154,8 +154,7 @@ impl Context {
         let namespace = deployment.namespace().unwrap_or_default();
         let Some(named) = self.inputs.additions(&namespace, &deployment.spec.catalog) else { return false };
         if self.catalog.update(&named, deployment.metadata.deletion_timestamp.is_some()).await {
-            memory.kept.resolved = None;
-            memory.kept.changes.clear();
+            memory.kept.forget_catalog();
         }
         true
     }

@@ -57,10 +57,10 @@ pub(super) struct Memory {
 pub(super) struct UnobservedResult {
     /// The ended process. Plans treat it as running until the watch reports the record that the process left.
     pub(super) process: RunningHelm,
-    /// The newest revision of the release and its status, as the API server reported them; `None` if the release has no
-    /// record.
+    /// The newest revision of the release and its status, as the API server or the watch reported them; `None` if the
+    /// release has no record.
     pub(super) record: Option<(i64, String)>,
-    /// The time when the API server reported `record`.
+    /// The time when osdpl learned of `record`.
     pub(super) read_at: Timestamp,
 }
 

@@ -51,8 +51,9 @@ impl Context {
     }
 }
 
-/// Returns the newest revision and its status if helm has succeeded and the watch has already reported the deployed
-/// revision; so osdpl need not read the record. In all other cases, the watch may still report an older state.
+/// Returns the newest revision and its status if helm has succeeded and the watch has already reported the revision as
+/// deployed. In all other cases, returns `None`, and osdpl reads the record: the watch may not have reported helm's
+/// last write yet, or someone else has changed the release.
 fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
     let is_deployed = |observed: &&ObservedRelease| {
         observed.status == Status::Deployed
@@ -100,8 +101,8 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Evaluates the result of a helm process; `record` is the newest revision of the release and its status, read
-    /// after helm has ended.
+    /// Evaluates the result of a helm process; `record` is the newest revision of the release and its status, as
+    /// helm left them.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);

@@ -20,7 +20,7 @@ impl Work {
     /// The limit of one evaluation of one expression, which takes tens of milliseconds. For a spec with the maximum
     /// number of flavors, the largest expression of the catalogue needs a tenth of this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
-    /// The limit of all evaluations of one resource.
+    /// The limit of all evaluations of one resource in one pass.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
 
     fn exceeds(self, limit: Self) -> bool {
@@ -40,6 +40,12 @@ pub(super) struct Total {
 impl Total {
     pub fn used(&self) -> Work {
         Work { steps: self.steps.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// Sets the counted work back to an earlier amount.
+    pub fn reset(&self, used: Work) {
+        self.steps.store(used.steps, Ordering::Relaxed);
+        self.bytes.store(used.bytes, Ordering::Relaxed);
     }
 
     /// Returns the most steps, and the most bytes, that one evaluation has used.

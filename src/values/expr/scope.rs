@@ -60,6 +60,12 @@ impl Scope<'_> {
         self.total.used()
     }
 
+    /// Sets the counted work of all evaluations back to `used`, an earlier result of [`Scope::used`], so that a scope
+    /// that is used again has the same limit as a new one.
+    pub fn reset_used(&self, used: Work) {
+        self.total.reset(used);
+    }
+
     /// Returns the most steps, and the most bytes, that one of these evaluations has used.
     pub fn largest(&self) -> Work {
         self.total.largest()
