@@ -43,8 +43,8 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
-    /// The long texts in `forms`, without line breaks. Programs print base64 in lines of 64 or 76 characters, and
-    /// indent the lines of a key.
+    /// The long texts in `forms`, without line breaks. With these texts, the scrubber finds secrets that a program
+    /// printed in several lines: base64 often has lines of 64 or 76 characters, and the lines of a key may be indented.
     joined: Vec<String>,
 }
 

@@ -13,10 +13,10 @@ use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_acce
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
-/// Returns why the deletion must wait; `None` if it may uninstall releases.
+/// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
 ///
-/// The deletion waits while Nova reports instances, or while osdpl can't query Nova. osdpl repeats the query in later
-/// passes, until the uninstall of Nova begins.
+/// osdpl waits while Nova reports instances, or while it can't query Nova, unless the user has allowed the loss of the
+/// instances. osdpl repeats the query in later passes, until the uninstall of Nova begins.
 pub(crate) fn obstacle(
     draft: &mut Draft<'_>,
     observed: &Observed,

@@ -116,7 +116,8 @@ fn stored_removal(
     unfinished(pending, newer.or(stored), (nodes, changes), approval)
 }
 
-/// Plans to change the labels of nodes; returns the messages of the API server about changes that it refused.
+/// Plans to change the labels of nodes. Returns the message of the API server about each change that it refused in an
+/// earlier pass. The function does not plan such a change again before the refusal's retry time.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, change) in changes {

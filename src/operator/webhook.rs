@@ -194,7 +194,8 @@ impl Reviewer {
 
     /// Returns the response to the request to delete a resource.
     async fn review_deletion(&self, request: &Value) -> Value {
-        // This operator can't read a resource of another version of the CRD, and does not refuse its deletion.
+        // If this operator can't parse the resource, for example because the CRD of another osdpl version allowed a
+        // value that this version does not know, it allows the deletion.
         let obstacle = match serde_json::from_value(request["oldObject"].clone()) {
             Ok(deployment) => {
                 let deployment: OpenStackDeployment = deployment;

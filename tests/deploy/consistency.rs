@@ -71,10 +71,7 @@ fn reports_invalid_expression_of_added_preset() {
             "`spec +` is not a valid CEL expression: column 7: a value is missing after `+`; write one, or remove `+`",
         ),
         ("${spec.a = 1}", "`spec.a = 1` is not a valid CEL expression: column 8: `=` is not a comparison; write =="),
-        (
-            "${size(spec}",
-            "`size(spec` is not a valid CEL expression: column 5: `(` is not closed; write ) where it ends",
-        ),
+        ("${size(spec}", "`size(spec` is not a valid CEL expression: column 5: `(` is not closed; add the missing )"),
     ] {
         let output = run(&with_preset(&format!("{{a: '{expression}'}}")), &["validate", "cloud.yaml"], None);
         let printed = text(&output.stdout);

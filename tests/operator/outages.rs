@@ -87,7 +87,8 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
 const MAX_STATUS_WRITES: usize = 25;
 
 impl World {
-    /// Returns how often operators of this test have written the status of a cloud after `since`.
+    /// Returns how often the operators have written the status of the resource in the namespace of this test after
+    /// `since`.
     pub fn status_writes_since(&self, since: Timestamp) -> usize {
         let is_status = |entry: &&cluster::AuditEntry| {
             entry.resource == "openstackdeployments"

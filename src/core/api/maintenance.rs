@@ -71,7 +71,7 @@ pub enum InstancePolicy {
     /// The operator requests from Nova the live migration of all instances. Nova's scheduler selects the new hosts.
     #[default]
     Migrate,
-    /// The operator waits until someone has emptied the node.
+    /// The operator waits until someone has moved or deleted all instances of the node.
     Wait,
     /// The instances stay on the node, and stop if the node goes down.
     Leave,

@@ -162,7 +162,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
             ));
         } else if let Some(other) = before.iter().find(|given| given.path == path) {
             errors.push(format!(
-                "key {key:?}: {} has the same file; choose another name, or remove one of the two files",
+                "key {key:?}: {} already contains a file of this name; choose another name, or remove one of the two files",
                 other.source
             ));
         }
@@ -335,7 +335,10 @@ mod tests {
                 ("presets.x.yaml", "preset: x\ndescription: y\n"),
                 "key \"presets.x.yaml\":2:1: invalid type: boolean, expected a string; put the value in quotes",
             ),
-            (("services.back.yaml", BACK), "key \"services.back.yaml\": ConfigMap openstack/good has the same file"),
+            (
+                ("services.back.yaml", BACK),
+                "key \"services.back.yaml\": ConfigMap openstack/good already contains a file of this name",
+            ),
         ] {
             let (catalog, refused) = extended(&[addition("mine", &[bad, ("presets.edge.yaml", EDGE)]), good()]);
             assert_eq!(refused.len(), 1, "{refused:?}");

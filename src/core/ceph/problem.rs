@@ -58,7 +58,7 @@ pub enum ValueError {
     Fields,
     /// In Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool in the
     /// value, from 1.
-    #[error("pool {0} is not of the form <pool>:<role>:<device class>; correct it")]
+    #[error("the pool at position {0} of the value is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user with different keys.
     #[error(

@@ -205,7 +205,7 @@ fn names_malformed_keys_of_mirantis_layout() {
         ("glance", Some("client.glance"), "is not of the form"),
         ("glance", Some(no_client.as_str()), "is not of the form"),
         ("glance", Some(no_pool.as_str()), "is not of the form"),
-        ("glance", Some(two.as_str()), "pool 2"),
+        ("glance", Some(two.as_str()), "the pool at position 2 of the value"),
         ("glance", Some(cut.as_str()), "wrong length"),
     ] {
         let complaint = complaint_of(mirantis, old(), key, value.map(str::as_bytes));

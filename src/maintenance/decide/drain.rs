@@ -135,7 +135,7 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
             let more = if left > names.len() { ", …" } else { "" };
             let node = &snapshot.spec.node;
             wait_for(format!(
-                "waits until someone has emptied {node}: {} left: {}{more}",
+                "waits until someone has moved or deleted the instances of {node}: {} left: {}{more}",
                 format_count(left, "is", "are"),
                 names.join(", ")
             ))

@@ -68,7 +68,7 @@ fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> 
     match server.status.as_str() {
         "ACTIVE" | "PAUSED" => last.filter(|last| last.has_failed()).map(|last| {
             format!(
-                "its live migration {} ended as {}; see the log of nova-compute on both hosts, fix it, then: {retry_command}",
+                "its live migration {} ended with status {}; see the log of nova-compute on both hosts, fix the cause, then: {retry_command}",
                 last.id, last.status
             )
         }),

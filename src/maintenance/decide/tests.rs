@@ -232,7 +232,7 @@ fn counts_failed_migrations_until_retry() {
     fixture.migration(8, "a", "error");
     let blocked = fixture.step();
     assert_eq!((blocked.action, blocked.requeue), (None, Some(RequeueDelay::Later)));
-    assert!(blocked.status.message.starts_with("instance a (a): its live migration 8 ended as error"));
+    assert!(blocked.status.message.starts_with("instance a (a): its live migration 8 ended with status error"));
     assert!(blocked.status.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"));
     fixture.retry = true;
     assert_eq!(fixture.step().action, Some(Action::ClearRetry));
@@ -261,7 +261,7 @@ fn limits_parallel_migrations() {
     let waits = fixture.decide();
     assert_eq!(
         (waits.action, waits.status.message.as_str()),
-        (None, "waits until someone has emptied n1: 4 instances are left: a, b, c, d")
+        (None, "waits until someone has moved or deleted the instances of n1: 4 instances are left: a, b, c, d")
     );
 }
 

@@ -64,7 +64,8 @@ pub(super) type PassFailures = BTreeMap<String, PassFailure>;
 impl Context {
     /// Reports the error of a pass in the status if passes keep failing.
     ///
-    /// `error` is `None` after a successful pass, which ends the series of failed passes and writes its own status.
+    /// `error` is `None` after a successful pass. Then the function only forgets the earlier failures, because the pass
+    /// itself has written the status.
     pub(super) async fn report_pass_failure(&self, deployment: &OpenStackDeployment, error: Option<&Error>) {
         let uid = deployment.uid().unwrap_or_default();
         let Some(error) = error else {

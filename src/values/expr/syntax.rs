@@ -52,7 +52,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
         }
         "" => match open.last() {
             Some((open_at, bracket)) => {
-                return (*open_at, format!("`{bracket}` is not closed; write {} where it ends", closing(*bracket)));
+                return (*open_at, format!("`{bracket}` is not closed; add the missing {}", closing(*bracket)));
             }
             None if message.contains("':'") => {
                 let problem = "`?` has no `:` after it; write condition ? value : other value";
@@ -154,9 +154,9 @@ mod tests {
             ("values.x 3", "column 10: an operator is missing before `3`; write one, such as && or =="),
             ("values.x ==", "column 12: a value is missing after `==`; write one, or remove `==`"),
             ("values.x && || values.y", "column 13: a value is missing before `||`; write one, or remove `||`"),
-            ("size(values.x == 3", "column 5: `(` is not closed; write ) where it ends"),
+            ("size(values.x == 3", "column 5: `(` is not closed; add the missing )"),
             ("values.", "column 8: a value is missing after `.`; write one, or remove `.`"),
-            ("values['a'", "column 7: `[` is not closed; write ] where it ends"),
+            ("values['a'", "column 7: `[` is not closed; add the missing ]"),
             ("values.x == 3)", "column 14: `)` has no opening bracket; write one, or remove it"),
             ("(values.x == 3]", "column 15: `]` does not close `(`; write )"),
             ("values.x ? 1", "column 10: `?` has no `:` after it; write condition ? value : other value"),

@@ -96,7 +96,9 @@ fn immovable_instances_block_and_foreign_changes_stay() {
             world.until_maintained("blocked", "the maintenance is Blocked and names both instances", both).await;
         let failed = status.instances.unwrap().failed;
         let remedy = format!("kubectl annotate nm {} osdpl.dev/retry=now", world.maintenance_name("blocked"));
-        assert!(failed[0].reason.starts_with("its live migration 1 ended as error; see the log of nova-compute"));
+        assert!(
+            failed[0].reason.starts_with("its live migration 1 ended with status error; see the log of nova-compute")
+        );
         assert!(failed[0].name == "x-name" && failed[0].reason.ends_with(&remedy), "{failed:?}");
         assert!(
             failed[1].id == "y"
