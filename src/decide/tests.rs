@@ -16,13 +16,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-mod selection;
-
 /// Returns the snapshot of a cluster that contains only an `OpenStackDeployment`, into which the function merges
 /// `change`.
 ///
 /// All charts are available.
-fn snapshot(change: Value) -> Snapshot {
+pub(crate) fn snapshot(change: Value) -> Snapshot {
     let catalog = Arc::new(Catalog::load(&osdpl_core::testing::files(&[])).unwrap());
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -80,7 +78,7 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
 
 /// Repeats the decision until the plan is complete. Before each repetition, the function answers the reads of the plan
 /// and stores its Secrets, like the operator.
-fn complete(snapshot: &mut Snapshot) -> Plan {
+pub(crate) fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);
         match plan.hold {
