@@ -27,7 +27,6 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
 
 /// A selection, with the data from which osdpl made it.
 pub(crate) struct Selected {
-    key: ReleaseKey,
     annotations: BTreeMap<String, String>,
     spec: OpenStackDeploymentSpec,
     deployed: Option<String>,
@@ -41,7 +40,6 @@ impl Selected {
     fn new(deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> Self {
         let selection = selection(deployment, &deployment.spec, catalog);
         Self {
-            key: key(deployment),
             annotations: deployment.annotations().clone(),
             spec: deployment.spec.clone(),
             deployed: deployed(deployment).cloned(),
@@ -51,18 +49,16 @@ impl Selected {
         }
     }
 
-    /// Whether osdpl would make the same selection from this resource and this catalogue.
+    /// Whether osdpl would make the same selection from this resource and this catalogue. Compares all data that
+    /// [`Input::of_resource`] reads.
     fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
-            && self.key == key(deployment)
+            && self.selection.name == deployment.name_any()
+            && self.selection.namespace == deployment.namespace().unwrap_or_default()
             && self.annotations == *deployment.annotations()
             && self.deployed.as_ref() == deployed(deployment)
             && self.spec == deployment.spec
     }
-}
-
-fn key(deployment: &OpenStackDeployment) -> ReleaseKey {
-    ReleaseKey::new(deployment.namespace().unwrap_or_default(), deployment.name_any())
 }
 
 fn deployed(deployment: &OpenStackDeployment) -> Option<&String> {
