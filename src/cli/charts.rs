@@ -193,8 +193,10 @@ impl ChartOptions {
     }
 }
 
-/// Returns the charts that the user names. By default, it returns the charts of the lock; if the lock is empty, every
-/// installable chart of the source.
+/// Returns the charts that the user names.
+///
+/// If the user names none, it returns the charts of the lock. If the lock is also empty, it returns every installable
+/// chart of the source.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());

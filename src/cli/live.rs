@@ -28,8 +28,7 @@ pub(crate) struct LiveQuery<'a> {
 /// A cloud that was loaded from the cluster.
 pub(crate) struct Live {
     pub client: Client,
-    /// The resource for which the cloud was loaded: the resource in the cluster, with the content of the file if there
-    /// is one.
+    /// The resource of the loaded cloud: the resource in the cluster, changed by the file if there is one.
     pub deployment: OpenStackDeployment,
     /// The resource in the cluster, without the content of the file; `None` if it does not exist yet.
     pub current: Option<OpenStackDeployment>,

@@ -21,8 +21,9 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// Top-level keys of values. In recorded values, osdpl regards all values below these keys as public, even if a key is
-/// named like a secret, such as `images.tags.keystone_credential_setup`.
+/// The top-level keys of recorded values below which osdpl regards all values as public.
+///
+/// This includes values whose key is named like a secret, such as `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.

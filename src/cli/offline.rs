@@ -131,8 +131,9 @@ impl Offline {
     }
 }
 
-/// Returns the resource of a file if it matches the CRD's schema. It does not look for other errors: the callers do,
-/// some of them with facts from the cluster.
+/// Returns the resource of a file if it matches the CRD's schema.
+///
+/// The callers look for other errors, some callers with facts from the cluster.
 ///
 /// # Errors
 /// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of

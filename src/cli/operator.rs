@@ -280,8 +280,10 @@ impl Running {
     }
 }
 
-/// Takes part in the election until `release` is cancelled, once this process has observed the whole cluster: an
-/// operator that can't list the cluster would hold the Lease and do nothing.
+/// Waits until this process has observed the whole cluster. Then takes part in the election until `release` is
+/// cancelled.
+///
+/// Without this wait, an operator that can't list the cluster would hold the Lease and do nothing.
 async fn elect(elector: Elector, context: Arc<Context>, release: CancellationToken) -> Result<(), Lost> {
     tokio::select! {
         () = context.ready() => {}
@@ -290,7 +292,8 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
     elector.run(release).await
 }
 
-/// Waits for a request of the start. If the request fails, the operator ends, and a kubelet starts it again.
+/// Waits for a request that the operator sends at its start. If it fails, the operator ends, and the kubelet restarts
+/// it.
 ///
 /// # Errors
 /// If the request fails, or the API server does not respond within `limit`.
@@ -327,7 +330,7 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Makes the next pass check the charts in a folder again, every 30 seconds, because no watch reports changed files.
+/// Every 30 seconds, makes the next pass check the charts in a folder again, because no watch reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

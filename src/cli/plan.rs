@@ -150,8 +150,9 @@ impl Arguments {
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
-    /// Whether to plan without a cluster: if the user requests it, or if no cluster is configured. If the cluster is
-    /// misconfigured or does not respond, the command fails instead.
+    /// Whether to plan without a cluster, because the user requests it or no cluster is configured.
+    ///
+    /// If the cluster is misconfigured or does not respond, the command fails instead.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_selected() {
             return self.offline;

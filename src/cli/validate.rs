@@ -43,8 +43,8 @@ enum Format {
 }
 
 impl Arguments {
-    /// Exits with 0 if there are no errors (with `--strict`: no findings), 1 if there are, 2 if something can't be
-    /// read.
+    /// Returns exit code 0 if there are no errors, 1 if there are errors, and 2 if something can't be read. With
+    /// `--strict`, warnings count as errors.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
         let inputs = Inputs::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });

@@ -38,8 +38,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // For a release that another tool created, compare the values after the merge with the chart's defaults: the
-        // same result may come from other overrides.
+        // For a release that another tool created, compare the values after the merge with the chart's defaults. The
+        // tool may have set other overrides with the same result.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],

@@ -1,4 +1,4 @@
-//! Runs a controller until it is stopped, and logs its errors, each with a remedy.
+//! Runs a controller until it is stopped. Logs each error with a remedy.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stored::Stored;
 
-/// The result of a pass, or the reason why kube could not start a pass.
+/// The result of a pass (one reconcile), or the reason why kube could not start the pass.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
 /// The reason why kube can't watch the resources of a controller.
@@ -50,15 +50,14 @@ impl Refusal {
     }
 }
 
-/// Runs `passes` until `stop`, and logs each failure with the message `failed`. The function returns when the last pass
-/// has ended.
+/// Runs the passes (reconciles) of a controller until `stop` is cancelled; returns when the last pass has ended. Logs
+/// each failure with the message `failed`.
 ///
 /// Calls `on_listed` when kube has listed the resources for the first time, even if some resources are unreadable
 /// ([`Stored`]). The caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the
 /// user can correct a resource only if the webhook responds.
 ///
-/// kube does not react to `stop` before the first list. This function also returns if `stop` comes before the first
-/// list.
+/// Also returns if `stop` is cancelled before the first list, although kube does not react to `stop` until then.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<Stored<K>, E>>,
     failed: &str,
@@ -116,8 +115,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs a controller until the fake API server has responded with `list`; returns whether the controller called
-    /// `on_listed`.
+    /// Runs a controller until the fake API server has sent `list` as its response; returns whether the controller
+    /// called `on_listed`.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();

@@ -11,7 +11,7 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// A pass did not end in time, because the API server did not respond. The field is the time limit of a pass.
+    /// A pass (one reconcile) did not end in time, because the API server did not respond. The field is the time limit.
     #[error(
         "the API server did not respond in time: osdpl stopped the pass after {} s, and retries it; if this lasts, \
          check the API server", .0.as_secs()

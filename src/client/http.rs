@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{self, RootCertStore};
 use crate::resolve::resolve;
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
-/// The maximum size of a response body, far above the real sizes.
+/// The maximum size of a response body. Real responses are far smaller.
 ///
 /// Keystone's catalogue has some hundred bytes per endpoint, and a page of Nova's list of instances some thousand bytes
 /// per instance.
@@ -37,7 +37,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 pub struct HttpConfig {
     /// The `host:port` to which the client connects instead of the host in the URL; only for tests.
     pub address: Option<String>,
-    /// The timeout for the connection and for the response.
+    /// The timeout for connecting, and the minimum timeout for the response.
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// Tells a client before each request whether it may send the request; by default it may.
+/// Decides before each request whether a client may send the request. By default, it may.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -82,7 +82,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a client with one timeout, which applies to the connection and to the response.
+    /// Creates a client that uses the timeout in `config` for connecting and for the response.
     pub fn new(config: HttpConfig) -> Self {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }

@@ -25,8 +25,8 @@ impl Scope {
         }
     }
 
-    /// Returns the part of the scope that contains only namespaces for which `keep` returns true. Does not limit
-    /// [`Scope::All`].
+    /// Returns the part of the scope that contains only namespaces for which `keep` returns true. [`Scope::All`] stays
+    /// unchanged.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
         match self {

@@ -65,7 +65,7 @@ struct Head {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Stored<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde captures the text, and skips unknown fields, without recursion.
+        // serde captures the raw text and skips unknown fields without recursion, so deep nesting is no problem here.
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
         let content = read(text.get());

@@ -53,11 +53,11 @@ pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
 /// deletes the hosts of these nodes from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation with which a person requests that the operator uninstalls releases without running their hooks,
-/// because a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
+/// The annotation with which a person requests that the operator uninstalls releases without running their hooks, for
+/// the case that a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
-/// The annotation with which a person allows that the deletion of a cloud destroys its instances. Its value is the name
-/// of the `OpenStackDeployment`.
+/// The annotation with which a person allows the deletion of a cloud although it destroys the cloud's instances. Its
+/// value is the name of the `OpenStackDeployment`.
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
@@ -82,8 +82,8 @@ const LABEL_LIMIT: usize = 63;
 
 /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of an `OpenStackDeployment`: `namespace.name`.
 ///
-/// The namespace is part of the value, so that a cloud never treats the objects of a detached cloud with the same name
-/// as its own. If the value would be too long for a label, a digest replaces its end.
+/// The namespace distinguishes the cloud's objects from those of a detached cloud with the same name in another
+/// namespace. If the value would be too long for a label, a digest replaces its end.
 pub fn owner_label(namespace: &str, name: &str) -> String {
     let mut owner = format!("{namespace}.{name}");
     if owner.len() > LABEL_LIMIT {

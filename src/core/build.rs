@@ -1,7 +1,7 @@
-//! Generates a Rust table that contains the catalogue's files, when Cargo builds the crate.
+//! Generates a Rust table of the catalogue's files when Cargo builds the crate.
 //!
-//! Each entry has the text of a file and its parsed content as JSON, both compressed. All entries together have 3.2 MB.
-//! osdpl parses JSON several times as fast as YAML, so it loads the catalogue faster from JSON.
+//! Each entry has the text of a file and its parsed content as JSON, both compressed. All entries together take 3.2 MB.
+//! osdpl loads the catalogue from the JSON, because it parses JSON several times as fast as YAML.
 
 #[path = "../values/yaml/read.rs"]
 mod read;

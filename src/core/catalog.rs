@@ -89,7 +89,7 @@ pub struct Catalog {
     pub tolerated: ToleratedChanges,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
-    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in the order of their rollouts.
+    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in the order of the rollouts.
     pub rollout: Vec<String>,
     /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,
@@ -125,7 +125,8 @@ pub struct Service {
 pub struct Release {
     /// The name of the chart that helm installs.
     pub chart: String,
-    /// The namespace of the release if the spec sets none; if `None`, the namespace of the OpenStackDeployment.
+    /// The default namespace of the release; `None` for the namespace of the OpenStackDeployment. The spec can set
+    /// another namespace.
     pub namespace: Option<String>,
     /// The condition under which the release is part of the service; `None` if it always is.
     pub when: Option<Expression>,
@@ -159,8 +160,9 @@ pub struct Release {
     /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
     /// not allow changes to a Job.
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in the release's namespace in which a Job of the release records its results, such
-    /// as the UUIDs of objects that it created. Expressions read the results as `facts.<release>.<key>`.
+    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
+    /// it created. The `ConfigMap` is in the release's namespace. Expressions read the results as
+    /// `facts.<release>.<key>`.
     pub facts: Option<String>,
     /// The names of Secrets that `helm uninstall` does not delete, because the chart creates them in hooks with
     /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
@@ -174,8 +176,8 @@ pub struct Release {
     pub server_side: bool,
     /// The values that the release always gets. All fragments override them.
     pub base: Body,
-    /// Further values of the release, such as fixes of chart errors. Each fragment has a reason and may have a
-    /// condition.
+    /// Further values of the release, such as workarounds for errors in the chart. Each fragment has a reason and may
+    /// have a condition.
     pub fragments: Vec<Fragment>,
 }
 
@@ -270,9 +272,10 @@ pub struct Certificates {
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// A body with the list of Secrets under the key `secrets`, because the list can contain expressions.
+    /// The list of Secrets, under the key `secrets` of a body. It is in a body, because the list can contain
+    /// expressions.
     pub secrets: Body,
-    /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
+    /// The keys in each Secret's data for the certificate, its private key and its CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     pub user_provided: bool,
@@ -307,8 +310,8 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths of a release's values that describe Ceph. At these paths, the value in the catalogue is a
-    /// single expression that reads the variable `ceph`.
+    /// Returns the paths of a release's values that describe Ceph. At such a path, the catalogue's value is a single
+    /// expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()

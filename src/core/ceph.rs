@@ -1,8 +1,8 @@
-//! Reads the settings of a Ceph cluster from a Secret or from Rook, and builds the `ConfigMap`s and Secrets from which
-//! the charts' pods mount these settings.
+//! Reads the settings of a Ceph cluster from a Secret or from Rook. Builds the `ConfigMap`s and Secrets from which the
+//! charts' pods mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
-//! names the Secret and the key, but never quotes the value, because a person may have pasted a secret under the wrong
+//! names the Secret and the key. It never quotes the value, because a person may have pasted a secret under the wrong
 //! key.
 
 mod declared;
@@ -100,8 +100,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the default name of the consumer's Ceph user, which is upstream's default. A Secret in osdpl's
-    /// documented layout can set another name.
+    /// Returns upstream's default name of the consumer's Ceph user. A Secret in osdpl's documented layout can set
+    /// another name.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -222,7 +222,7 @@ impl Ceph {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova has a user of its own for disks of instances. Libvirt then needs two keys: the key of this user,
+    /// Whether Nova has a user of its own for disks of instances. If so, libvirt needs two keys: the key of this user,
     /// and the key of the user for volumes.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
@@ -265,10 +265,10 @@ pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in the text of a `ceph.conf`, in any section. The name `option` contains underscores
-/// instead of spaces.
+/// Returns the value of an option in the text of a `ceph.conf`, in any section. Callers write the name `option` with
+/// underscores.
 ///
-/// Like Ceph, osdpl treats spaces and dashes in the names of options as underscores.
+/// Like Ceph, osdpl treats spaces and dashes in the option names of the text as underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));

@@ -1,9 +1,9 @@
-//! Determines which credentials a cloud needs and at which paths the values of releases contain them, and generates
-//! credentials.
+//! Determines the credentials that a cloud needs and the paths at which the values of releases contain them. Also
+//! generates credentials.
 //!
 //! Pure module (no I/O); the caller passes the source of random bytes. For each credential, osdpl searches in this
 //! order: a Secret that the user names in the spec, osdpl's own Secret, the values in the records of installed
-//! releases. If no source contains the credential, osdpl generates it, once.
+//! releases. If no source contains the credential, osdpl generates it once, and stores it in its own Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -75,8 +75,8 @@ impl std::fmt::Display for RestoredSecret {
 /// credential from these values.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    // Parse only bodies whose source contains the name of the credential, which JSON never escapes: parsing all bodies
-    // takes much longer than the search.
+    // Parsing all bodies takes much longer than a search in their texts. So parse only bodies whose text contains the
+    // credential's name, which JSON never escapes.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()

@@ -133,16 +133,16 @@ pub struct Facts {
     /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
     /// by kind, name and key.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The strings in the keys of Secrets that features name, or the reason why osdpl can't read a string; by the names
-    /// of Secret and key.
+    /// The content of each key of a Secret that a feature names, or the reason why osdpl can't read it; by the names of
+    /// the Secret and the key.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read the facts; by
     /// release.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// The credentials that are not available, by service and credential name, each with the reason and the remedy.
+    /// The reason why a credential is not available, and the remedy, by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
-    /// The releases for which osdpl refuses the name or namespace that the spec requests, by catalogue name, each with
-    /// the reason.
+    /// The reason why osdpl refuses the name or namespace that the spec requests for a release, by the release's
+    /// catalogue name.
     pub refused: BTreeMap<String, Blocked>,
     /// The properties of each release's chart, or the reason why the chart is not available; by the release's catalogue
     /// name.
@@ -150,7 +150,7 @@ pub struct Facts {
     /// The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these
     /// releases.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that only checks of the spec need: the values of releases do not depend on them.
+    /// The properties of the cluster that only checks of the spec read; the values of releases do not depend on them.
     pub cluster_info: ClusterInfo,
     /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
@@ -164,7 +164,7 @@ impl Facts {
     }
 }
 
-/// Why osdpl has no contents of a Secret or ConfigMap to which the spec refers.
+/// Why osdpl has no content of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this.
@@ -231,8 +231,8 @@ pub struct DesiredRelease {
     pub values: Values,
     /// The paths at which the values contain a secret. osdpl never shows these values.
     pub secret: Vec<Path>,
-    /// The paths that any layer marks as secret, even if a later layer overrides the secret. The values of an earlier
-    /// revision may still contain the secret there.
+    /// The paths that any layer marks as secret, even if a later layer overrides the secret. At these paths, the values
+    /// of an earlier revision may still contain the secret.
     pub marked: Vec<Path>,
     /// The digest of everything that osdpl passes to helm: chart, values, name and flags; 63 hexadecimal digits.
     pub inputs: String,
@@ -246,8 +246,9 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
     /// settings. An upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// The split of the release's `DaemonSets` by values for some nodes; `None` if the chart can't split `DaemonSets`.
-    /// An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits for approval.
+    /// How the chart splits the release's `DaemonSets`, so that some nodes get values of their own; `None` if the chart
+    /// can't split `DaemonSets`. An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits
+    /// for approval.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
@@ -278,7 +279,7 @@ pub struct DesiredRelease {
     pub fingerprint: Option<String>,
     /// Whether the spec pauses the release.
     pub paused: bool,
-    /// Whether osdpl manages the release. If `false`, osdpl removes its labels from the release's record and does not
+    /// Whether osdpl manages the release. If not, osdpl removes its own labels from the release's record and does not
     /// change the release.
     pub managed: bool,
     /// What osdpl does if someone edited or deleted objects of the release without helm.
@@ -288,8 +289,7 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
-    /// Whether the operator is still fetching the chart of a release, so that it does not know the release's inputs
-    /// yet.
+    /// Whether the operator is still fetching the chart of any release, and so does not know all inputs yet.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
         blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
@@ -297,14 +297,14 @@ impl Desired {
 }
 
 impl DesiredRelease {
-    /// Returns the digest of the inputs that a person approves. It does not change while osdpl takes the steps of an
-    /// approved target, because it does not depend on the facts that Jobs store meanwhile.
+    /// Returns the digest of the inputs that a person approves. The digest does not depend on the facts that Jobs
+    /// store, so it stays the same while osdpl carries out an approved target.
     pub fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }
 
-    /// Whether the spec requests a name or namespace that osdpl refuses, so that osdpl leaves the installed release as
-    /// it is.
+    /// Whether osdpl refuses the name or namespace that the spec requests for the release. If so, osdpl does not change
+    /// the installed release.
     pub fn is_refused(&self) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
     }
@@ -331,8 +331,8 @@ pub(crate) fn release_overrides<'a>(
 /// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the locked
 /// version.
 ///
-/// The catalogue describes the locked version of a chart. Its data, such as the keys of the values, may be wrong for
-/// another version.
+/// The catalogue describes only the locked version of a chart. For another version, the catalogue's data may be wrong,
+/// such as the known keys of the values.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -1,7 +1,8 @@
 //! Compares the manifests of a release before and after an upgrade, so that osdpl can show what the upgrade changes.
 //!
 //! The result lists added, removed and changed objects, with the changed fields. For each object it says whether its
-//! pods restart, and whether a person must delete the object first, because Kubernetes refuses to change a field.
+//! pods restart. It also says whether a person must delete the object before the upgrade, because Kubernetes refuses to
+//! change a field.
 //!
 //! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults; only the check of
 //! immutable fields adds these defaults. The result contains no secrets: osdpl leaves out the values of changed
@@ -46,11 +47,12 @@ pub enum Effect {
     /// helm changes the object's pod template, but Kubernetes replaces a pod only after someone deletes the pod
     /// (`updateStrategy: OnDelete`).
     RestartsPodsOnDelete,
-    /// The object is a Job or pod of a hook that changed. helm deletes hooks at each upgrade and creates them again.
+    /// The object is a hook (a Job or pod) that changed. helm deletes hooks at each upgrade and creates them again, so
+    /// it runs again.
     #[serde(rename = "runsAnew")]
     RunsAgain,
     /// Kubernetes refuses to change some fields of the object. The upgrade fails unless someone deletes the object
-    /// before.
+    /// first.
     Recreated {
         /// The paths of the immutable fields that change, such as `spec.selector`.
         fields: Vec<String>,

@@ -15,12 +15,12 @@
 //!   and finalizers.
 //! * osdpl tolerates changes by writers that are part of the cluster, and changes of a few fields that people set on
 //!   purpose (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write is drift unless it is older than helm's last write to the object, or older than the start of the newest
-//!   helm operation. The times have a resolution of one second. An older write is no drift: the newest helm operation
-//!   has reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
+//! * A write is drift if it is at least as new as both helm's last write to the object and the start of the newest helm
+//!   operation. The times have a resolution of one second. An older write is no drift: the newest helm operation has
+//!   reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
 //! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
-//!   scale`), the write has no time in `managedFields`. In both cases a field that the manifest sets has no owner any
-//!   more, and osdpl reports drift.
+//!   scale`), the write has no time in `managedFields`. In both cases, a field that the manifest sets has fewer owners
+//!   than expected, and osdpl reports drift.
 
 mod expected;
 mod fields;

@@ -1,14 +1,13 @@
 //! Determines which OpenStack APIs the operator probes, and what a response says about the health of an API.
 //!
 //! ```text
-//! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
-//! response    the response of a probed API → the problem in one line
+//! target      the APIs to probe, and the URL of each API
+//! response    whether the response of a probed API is as expected
 //! keystone    Keystone's API version, its tokens and its service catalogue
 //! ```
 //!
-//! If the operator probes the API of a release, the release is ready only if the API responds as expected. osdpl
-//! ignores an API that the operator can't reach, because the operator may run outside of the cluster's network, such as
-//! on a developer's machine.
+//! A release whose API the operator probes is ready only if the API responds as expected. The operator ignores an API
+//! that it can't reach, because it may run outside of the cluster's network, for example on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 
@@ -37,9 +36,9 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// Returns a root cause for each failing API: the Service of the API.
+/// Returns one root cause for each failing API. The root cause names the Service of the API.
 ///
-/// There is no deeper root cause, because osdpl probes an API only while its workloads are available.
+/// The cause is not in the workloads of the API, because osdpl probes an API only while its workloads are available.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

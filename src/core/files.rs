@@ -6,8 +6,7 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// The path of a built-in file, with the two fields of [`Text::BuiltIn`]: the text and the JSON of the file,
-/// compressed.
+/// A built-in file: its path, its compressed text and its compressed JSON (the fields of [`Text::BuiltIn`]).
 type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The files of the built-in catalogue.
@@ -31,7 +30,9 @@ pub enum Error {
     Catalog(#[from] Errors),
 }
 
-/// Loads the catalogue from `folder`, which contains `values/` and `presets/`; `None` loads the built-in catalogue.
+/// Loads the catalogue from `folder`, or the built-in catalogue if `folder` is `None`.
+///
+/// `folder` must contain the folders `values/` and `presets/`.
 ///
 /// # Errors
 /// Returns an error if osdpl can't read a folder or file, or if the content of the files has errors.
@@ -39,8 +40,8 @@ pub fn load_catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
     Ok(Catalog::load(&read_files(folder)?)?)
 }
 
-/// Returns the files of the catalogue in `folder` without parsing them; `None` returns the files of the built-in
-/// catalogue.
+/// Returns the files of the catalogue in `folder`, or of the built-in catalogue if `folder` is `None`. Does not parse
+/// the files.
 ///
 /// # Errors
 /// Returns an error if osdpl can't read a folder or file.

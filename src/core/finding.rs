@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The name of the rule for findings that follow from the catalogue: unknown names, unmet needs, and the catalogue's
-/// own checks.
+/// The name of the rule for findings that come from the catalogue: about unknown names, about missing dependencies, and
+/// from the checks that the catalogue itself defines.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A finding: an error, warning or note about a resource, with its location and remedy.
@@ -16,7 +16,7 @@ pub const CATALOGUE: &str = "catalogue";
 pub struct Finding {
     /// The name of the rule that the resource violates; `osdpl validate -o sarif` describes each rule.
     pub rule: &'static str,
-    /// Whether the finding is an error, a warning or a note. osdpl refuses a resource with an error.
+    /// Whether the finding is an error, a warning or a note. osdpl refuses a resource that has an error.
     pub level: Level,
     /// The field that the finding is about; if osdpl read the resource from a file, also the line of the field.
     pub location: Location,
@@ -29,7 +29,7 @@ pub struct Finding {
 /// The field that a finding is about; if osdpl read the resource from a file, also the line of the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The line of the file that contains the field; `None` if osdpl did not read the resource from a file.
+    /// The line of the field in its file; `None` if osdpl did not read the resource from a file.
     pub source: Option<SourceLine>,
     /// The field of the resource that the finding is about, such as `spec.services.nova`; empty if the finding is about
     /// the whole resource.
@@ -41,8 +41,8 @@ pub struct Location {
 pub struct SourceLine {
     /// The name of the file as the user gave it; `stdin` for standard input.
     pub file: String,
-    /// The line number of the field in the file, from 1. If the file does not contain the field, the line number of its
-    /// nearest parent.
+    /// The line number of the field in the file, from 1. If the file does not contain the field, this is the line of
+    /// the field's nearest parent.
     pub line: u64,
     /// The kind and name of the resource that the line belongs to; empty if osdpl could not parse the document.
     pub resource: String,
@@ -54,12 +54,12 @@ impl Finding {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Creates a finding of the level error. osdpl refuses a resource with such a finding.
+    /// Creates an error. osdpl refuses a resource that has an error.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
 
-    /// Creates a finding of the level warning. osdpl accepts the resource despite this finding.
+    /// Creates a warning. osdpl accepts a resource despite its warnings.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Warning, field, message)
     }
@@ -100,7 +100,8 @@ impl Finding {
         self.location.source.as_ref().map_or("", |source| &source.file)
     }
 
-    /// Returns the line number of the field in its file, from 1; also 1 if osdpl did not read the resource from a file.
+    /// Returns the line number of the field in its file, from 1. Returns 1 if osdpl did not read the resource from a
+    /// file.
     pub fn line(&self) -> u64 {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
@@ -122,7 +123,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Do not write the field twice.
+        // Some messages already begin with the field. Do not write it twice.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }

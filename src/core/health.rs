@@ -13,7 +13,7 @@
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
 //! node      whether a node is ready, and how long osdpl waits for a node before it treats the node as lost
 //!
-//! pod_creation   errors of controllers (such as of a ReplicaSet) that cannot create pods
+//! pod_creation   the error of a controller that cannot create pods, such as a ReplicaSet's
 //! ```
 //!
 //! Pure module (no I/O, no clock).
@@ -41,8 +41,8 @@ pub fn is_available(workload: &Workload) -> bool {
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// The result is true only after the `DaemonSet`'s controller has observed the newest generation; until then, the
-/// status of the `DaemonSet` reports 0 nodes, whatever it selects.
+/// The result is true only after the `DaemonSet`'s controller has observed the newest generation. Until then, the
+/// status of a new `DaemonSet` reports 0 nodes, whatever the `DaemonSet` selects.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
@@ -58,11 +58,11 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the health of one component: the worst health of its workloads, and the sums of their numbers of pods.
+/// Returns the health of one component: the worst health of its workloads, and the total numbers of their pods.
 ///
-/// The result includes a `DaemonSet` without nodes only if the component has no other workload. If the spec overrides
-/// values for some nodes, upstream's charts split a `DaemonSet` into several. If these overrides apply to all nodes,
-/// the `DaemonSet` for all other nodes has no node.
+/// The function ignores a `DaemonSet` without nodes, unless the component has no other workload. If the spec overrides
+/// values for some nodes, upstream's charts render extra `DaemonSets` for these nodes. If the overrides cover all
+/// nodes, the `DaemonSet` for the other nodes has no node, which is no problem.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
     let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };
@@ -93,7 +93,7 @@ pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the worse of the health of two workloads, or `left` if both are equally bad.
+/// Returns the worse of two results; `left` if both are equally bad.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }
@@ -138,8 +138,9 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated: at most one pod for each
-/// such node.
+/// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated.
+///
+/// They do if the `DaemonSet` has a ready pod, and if neither its missing nor its outdated pods outnumber these nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);

@@ -8,7 +8,7 @@ use crate::desired::role_labels;
 use crate::observed::Labels;
 use crate::openstack::Access;
 
-/// The reason why osdpl can't send a request to Nova if the cluster has no OpenStackDeployment.
+/// The error when osdpl needs Nova, but the cluster has no OpenStackDeployment.
 pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so osdpl cannot query Nova";
 
 /// The settings of a cloud that the maintenance of its nodes needs.
@@ -20,7 +20,8 @@ pub struct CloudSettings {
     pub access: Option<Access>,
     /// Whether Nova is part of the cloud; valid even while `access` is `None`.
     pub has_nova: bool,
-    /// The number of nodes with a role that may be in maintenance at once, by role; 1 for a role without an entry.
+    /// For each role, the maximum number of its nodes that may be in maintenance at once; 1 for a role without an
+    /// entry.
     pub limits: BTreeMap<String, u32>,
     /// The node labels of each role, by role name.
     pub roles: BTreeMap<String, Labels>,
@@ -74,7 +75,7 @@ impl CloudSettings {
         }
     }
 
-    /// Returns the names of the roles that a node with these labels has: all labels of the role must match.
+    /// Returns the names of the roles that a node with these labels has. The node must have all labels of a role.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

@@ -1,11 +1,14 @@
 //! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
 //! values.
 //!
-//! Pure module (no I/O). The operator owns a label of a node only if it set the label. If another writer set a label to
-//! another value, the operator keeps that value and warns about the label. When a role leaves the spec, the operator
-//! removes only its own labels, after approval. A role that no node has, because its selector matches nothing, removes
-//! no label. An annotation on the node lists the operator's labels. The operator applies its labels with a separate
-//! field manager, so the API server records who owns each label.
+//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels. The
+//! operator applies them with a separate field manager, so the API server records who owns each label.
+//!
+//! * If another writer set a label to another value, the operator keeps that value and warns about the label.
+//! * When a role leaves the spec, the operator removes only its own labels, and only after approval.
+//! * If the selector of a role matches no node, the operator removes no label of that role.
+//!
+//! Pure module (no I/O).
 
 mod overrides;
 mod removal;
@@ -40,7 +43,7 @@ pub struct NodeInventory {
 /// The changes of one node's labels that the operator must apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
-    /// The uid of the node, so that the operator does not change a new node with the same name.
+    /// The uid of the node. It keeps the operator from changing a new node with the same name.
     pub uid: String,
     /// All labels that the operator must own on the node after the change.
     pub labels: Labels,
@@ -51,15 +54,15 @@ pub struct LabelChange {
 }
 
 impl LabelChange {
-    /// Whether the change adds or removes a label, and does not only update the annotation that lists the operator's
+    /// Whether the change adds or removes a label. If not, it only updates the annotation that lists the operator's
     /// labels.
     pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 
-    /// Returns the part of the change that removes no label; `None` if the change adds no label.
+    /// Returns the change without its removals of labels; `None` if the rest of the change adds no label.
     ///
-    /// If the change replaces the value of a label, the label keeps its value.
+    /// A label whose value the change replaces keeps its present value.
     pub fn without_losses(&self) -> Option<Self> {
         let kept: Labels = self.losses.iter().filter_map(|label| label.split_once('=')).map(owned).collect();
         let is_kept = |label: &String| label.split_once('=').is_some_and(|(key, _)| kept.contains_key(key));
@@ -95,7 +98,7 @@ fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     node
 }
 
-/// Counts the nodes that will have each of these labels after the operator has applied `changes`.
+/// Counts, for each of `labels`, the nodes that will have the label after the operator has applied `changes`.
 pub fn count_labelled_nodes(
     nodes: &Inventory,
     changes: &BTreeMap<String, LabelChange>,

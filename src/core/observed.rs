@@ -39,10 +39,12 @@ pub use storage::{Claim, ClaimPhase, Class};
 pub struct Observed {
     /// The state of each release according to helm's records. A release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
-    /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls other releases only
-    /// after approval, because anyone who may write Secrets in a namespace can forge the records of the releases there.
+    /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls a release that is not
+    /// in this set only after approval, because anyone who may write Secrets in the release's namespace can forge its
+    /// records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The labels that osdpl removes from nodes, or that it has removed in an approved removal that is not finished.
+    /// The labels that osdpl removes from nodes. They include the labels that osdpl has already removed in an
+    /// unfinished removal.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -50,16 +52,16 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
     /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
-    /// The root causes of workloads and Jobs that are not ready, each once, the most severe first.
+    /// The root causes why workloads and Jobs are not ready, without duplicates, the most severe first.
     pub causes: Vec<Cause>,
     /// The helm processes of this operator that run now, by release.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// The last failed helm run of osdpl for each release, until a helm run of that release succeeds.
+    /// The last failed helm run of osdpl for each release. When a helm run of a release succeeds, its entry disappears.
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The external services whose address osdpl has published in the cluster. Needs for components of these services
-    /// are met.
+    /// The external services whose address osdpl has published in the cluster. Releases that need components of these
+    /// services need not wait for them.
     pub external_ready: BTreeSet<String>,
     /// The objects of each release that someone changed outside of helm since its newest revision.
     ///
@@ -68,16 +70,15 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How long each pending record has not changed while this operator process watched it, by the process's monotonic
-    /// clock.
+    /// How long this operator process has watched each pending record without seeing a change, by its monotonic clock.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
-    /// else made. The map also contains revisions that osdpl adopted although they differ from the desired state.
+    /// else made. The map also contains releases that osdpl adopted although they differ from the desired state.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The `DaemonSets` of each rollout that is replacing a batch of pods now, each with the batch size: the maximum
-    /// number of nodes that may lack a ready pod.
+    /// The `DaemonSets` of each rollout that is replacing a batch of pods now. The values are the batch sizes: the
+    /// maximum number of nodes that may lack a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -105,8 +106,7 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from the newest record's
-    /// label.
+    /// The digest of how values for some nodes split the release's `DaemonSets`, from the newest record's label.
     pub split: Option<String>,
     /// The chart of the newest revision, from its record's label; `None` without the label.
     pub chart: Option<ChartIdentity>,
@@ -174,14 +174,14 @@ impl ObservedRelease {
 pub struct Attempt {
     /// The value of the label, which identifies the helm run.
     pub label: String,
-    /// The revision that the label names. If the record has another revision, someone else made the record: helm copied
-    /// the label during that upgrade or rollback.
+    /// The revision that the label names. If the record has another revision, someone else made the record, and helm
+    /// copied the label from an earlier record.
     pub revision: i64,
-    /// Whether the operator process that ran helm may still run helm.
+    /// Which operator process ran helm, and whether that helm process may still run.
     pub owner: Liveness,
 }
 
-/// Whether the operator process that ran helm for a record may still run helm.
+/// Which operator process ran helm for a record, and whether that helm process may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// This operator process itself ran helm.
@@ -216,8 +216,8 @@ pub struct RecordBody {
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed. This decides how osdpl recovers an install that was interrupted because
-    /// its helm process died.
+    /// Whether all pre-install hooks completed. If the helm process of an install dies, this decides how osdpl recovers
+    /// the install.
     pub pre_install_satisfied: bool,
     /// Whether an unfinished uninstall has completed its hooks; `None` if the record is not of an uninstall, or if the
     /// operator has not read the newest version of the record.
@@ -267,17 +267,17 @@ pub struct Workload {
     /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, `updated` equals
     /// `desired` even if pods are outdated.
     pub updated: i32,
-    /// The outdated pods of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
+    /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
     /// The number of a Deployment's pods that have an older pod template. The number `ready` may include them.
     pub outdated_pods: i32,
-    /// Whether pods that are missing now existed before: the newest pod template was rolled out completely, or a pod
-    /// that is not ready now was ready before. If false, the missing pods may still be starting for the first time.
+    /// Whether the pods that are not ready now were ready before: the newest pod template was rolled out completely, or
+    /// one of these pods was ready before. If false, the pods may still be starting for the first time.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
     pub node_selector: String,
-    /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts nodes that became
-    /// `NotReady`, because of their taint.
+    /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts `NotReady` nodes,
+    /// because these nodes have a taint.
     pub misscheduled: i32,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,

@@ -5,8 +5,8 @@
 //! call     a request as data, with the parser of its response
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  the agents of a host
-//! hosts    which Nova hosts are new, and which ones lost their Kubernetes node
-//! error    errors of a request, each with what to do
+//! hosts    new Nova hosts, and Nova hosts whose Kubernetes node was deleted
+//! error    the errors of requests, each with what to do
 //! ```
 //!
 //! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output
@@ -24,16 +24,16 @@ pub use call::{Api, Call, HttpMethod};
 pub use error::{Error, error_message};
 pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 
-/// The response of Nova about instances.
+/// The result of asking Nova whether the cloud has instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceObservation {
     /// The URLs and credentials with which the operator queried Nova.
     pub access: Access,
-    /// The name of an instance, `None` if Nova has none, or why the operator can't query Nova.
+    /// The name of one instance; `None` if Nova has no instances. The error says why the operator can't query Nova.
     pub found: Result<Option<String>, String>,
 }
 
-/// Describes that Nova has instances, with the name of one of them.
+/// Returns a message which says that Nova has instances, with the name of one instance.
 pub fn describe_instance(name: &str) -> String {
     format!("Nova has instances, such as {name}")
 }

@@ -1,4 +1,4 @@
-//! Creates placeholders for facts that only a cluster has, for commands that evaluate a resource offline.
+//! Creates placeholders for facts that only a cluster has. Commands that evaluate a resource offline use them.
 
 use crate::catalog::Catalog;
 use crate::ceph;
@@ -8,7 +8,7 @@ use crate::desired::{Facts, Selection};
 /// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that
 /// features name.
 ///
-/// The function derives each placeholder from the name of its fact, so that every call returns the same values.
+/// Each placeholder depends only on the name of its fact, so every call returns the same values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
     let ceph = ceph::DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };

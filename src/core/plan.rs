@@ -36,12 +36,12 @@ pub struct Policy {
     pub approval: Approval,
     /// The target hash that a person approved.
     pub approved: Option<String>,
-    /// The target hash in the status that a person approved earlier. osdpl uses it only with [`Approval::Always`].
+    /// The target hash that a person approved earlier, from the status. osdpl uses it only with [`Approval::Always`].
     pub approved_target: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
-    /// The names of releases whose repair a person requested: osdpl overwrites revisions and changes of objects that
-    /// other tools made. `all` stands for every release with such revisions or changes.
+    /// The names of releases whose repair a person requested. In a repair, osdpl overwrites revisions and object
+    /// changes that other tools made. `all` stands for every release that needs a repair.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,
@@ -51,19 +51,19 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. If so, uninstalls need no approval.
     pub deleting: bool,
-    /// The additions to the catalogue whose content has changed since the spec or a person approved it, by name. osdpl
-    /// applies no inputs until a person approves the new content.
+    /// The names of the additions to the catalogue whose content has changed since the spec or a person approved it.
+    /// Until a person approves the new content, osdpl applies no new inputs.
     pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
-    /// Whether a change that needs approval may start if the plan has this target hash: a person approved the hash, or
-    /// the spec requires no approval.
+    /// Whether a change that needs approval may start. This is the case if a person approved `hash`, the target hash of
+    /// the plan, or if the spec requires no approval.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
 
-    /// Whether a person approved the hash, and osdpl has removed the annotation since.
+    /// Whether a person approved the hash earlier, with an annotation that osdpl has removed since.
     fn is_approved_earlier(&self, hash: &str) -> bool {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
     }
@@ -147,7 +147,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // The hash contains the additions themselves, because they decide about more than inputs, such as the order of
+    // Include the additions themselves, because they affect not only inputs, but also, for example, the order of
     // releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
@@ -157,11 +157,12 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     hash
 }
 
-/// Returns the releases that belong to the cloud after this plan, for the status. These are the releases that osdpl
-/// manages. While osdpl still removes releases, these are also all releases that belonged to the cloud before.
+/// Returns the releases that the next status lists as releases of the cloud.
 ///
-/// If a person has approved the removal of a release that the status does not name, the result contains this release,
-/// too.
+/// These are the desired releases that osdpl manages. While osdpl still has to remove a release, these are also all
+/// releases that the previous status lists.
+///
+/// The result also contains a release that the previous status does not list, if a person has approved its removal.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let managed = desired.releases.values().filter(|release| release.managed).map(|release| release.key.clone());
     let mut owned: BTreeSet<ReleaseKey> = managed.collect();
@@ -185,8 +186,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the releases that osdpl manages, with their names in the catalogue: osdpl made one of their revisions,
-    /// or runs helm for them now.
+    /// Returns the releases that osdpl manages, with their names in the catalogue. osdpl manages a release if it made
+    /// one of its revisions, or runs helm for it now.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -241,9 +242,11 @@ impl Context<'_> {
     ///
     /// The function checks the desired needs of `other`. If the newest revision of `other` does not have the desired
     /// inputs, the function also checks every need that the catalogue lists for `other`, because that revision may
-    /// still have these needs. The function ignores a need that an external service will provide: osdpl publishes that
-    /// service only after it has uninstalled `name`, so the uninstall and the upgrade of `other` would wait for each
-    /// other.
+    /// still have these needs.
+    ///
+    /// The function ignores a need that an external service will meet in place of `name`. osdpl publishes that service
+    /// only after it has uninstalled `name`, and the upgrade of `other` waits for the service. If the uninstall also
+    /// waited for `other`, neither could start.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

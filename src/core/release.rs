@@ -2,9 +2,9 @@
 //!
 //! osdpl reads a record in two parts, because one part is expensive to read. A watch reports the *metadata* of all
 //! records (a few hundred bytes each): the revision, its status and the labels that osdpl passes to helm. The labels
-//! tell whether osdpl made the revision, and with what inputs: [`RecordMeta`]. The operator fetches the *payload* (up
-//! to a megabyte) only of the newest record of a release, when the record is new or has changed. The payload contains
-//! the hooks and objects of the release: [`Record`], [`Objects`].
+//! tell whether osdpl made the revision, and with which inputs (see [`RecordMeta`]). The operator fetches the *payload*
+//! (up to a megabyte) only of the newest record of a release, when the record is new or has changed. The payload
+//! contains the hooks and objects of the release (see [`Record`] and [`Objects`]).
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the Rust types of the payload
@@ -73,10 +73,11 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
 /// Label on a record: the digest of the settings that running instances depend on, such as a Ceph key. The value is
-/// `none` if the release has no such settings now. The records of a release that can't have such settings lack the
+/// `none` if the release has no such settings now. If a release can never have such settings, its records lack the
 /// label.
 ///
-/// osdpl writes `none` explicitly, because helm copies a label that an upgrade does not set from the previous revision.
+/// osdpl writes `none` explicitly: if an upgrade does not set a label, helm copies the label from the previous
+/// revision.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
@@ -95,10 +96,10 @@ pub const CHART_LABEL: &str = "osdpl.dev/chart";
 /// the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
-/// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
+/// Label on the record of a failed revision. It says that osdpl has removed the objects that the revision left behind.
 ///
-/// The label's value is the number of the record's revision. Any other number means nothing: helm copied the label from
-/// the record with that number.
+/// The label is valid only if its value is the number of the record's revision. Otherwise helm copied the label from
+/// another record.
 pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
 /// The `type` of the Secrets in which helm stores records. osdpl lists records by this type.

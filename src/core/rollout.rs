@@ -78,7 +78,7 @@ pub struct Eviction {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The pod's uid, so that osdpl does not evict another pod with the same name.
+    /// The pod's uid. It keeps osdpl from evicting another pod with the same name.
     pub uid: String,
     /// The node that the pod runs on.
     pub node: String,
@@ -97,8 +97,8 @@ pub struct NextRollouts {
     pub watch: BTreeSet<DaemonSetGroup>,
     /// When the operator must start the next pass, if the next decision depends only on time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether the operator must still read some of the pods. If so, the operator must keep the approval annotation,
-    /// because the approval may apply to a rollout of these pods.
+    /// Whether the operator must still read some of the pods. If so, the operator must not remove the approval
+    /// annotation, because the approval may apply to a rollout of these pods.
     pub is_incomplete: bool,
 }
 
@@ -177,7 +177,7 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the `DaemonSets` of each rollout that is replacing a batch of pods now, each with the batch size: the
+/// Returns the `DaemonSets` of each rollout that is replacing a batch of pods now. The values are the batch sizes: the
 /// maximum number of nodes that may lack a ready pod.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);

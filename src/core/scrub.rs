@@ -1,8 +1,8 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
 //! The scrubber finds secrets in two ways. It finds known secrets by their *value*, in each encoding in which scripts
-//! and API errors print them, also line by line. It finds secrets that osdpl does not know by their own *shape*, or by
-//! the shape of the text around them, such as `scheme://user:password@host` or `password=…`.
+//! and API errors print them, also line by line. It finds unknown secrets by their own *shape*, or by the shape of the
+//! text around them, such as `scheme://user:password@host` or `password=…`.
 
 mod assigned;
 mod detect;
@@ -30,12 +30,12 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// The minimum length in bytes of secrets to search for inside larger base64 texts.
 ///
 /// In the base64 of a larger text, the first and last characters of a secret depend on the text around it, so the
-/// scrubber searches only for the characters between them. Of a shorter secret, so few characters would be left that
-/// they also occur in ordinary texts.
+/// scrubber searches only for the characters between them. A shorter secret would leave so few characters that they
+/// also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of a line of a secret that the scrubber finds on its own, and of a secret that it finds
-/// across line breaks. Shorter words also occur in ordinary texts.
+/// The minimum length in bytes for two searches: for single lines of a secret, and for a secret across line breaks.
+/// Shorter words also occur in ordinary texts.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes known secrets, and texts that have the shape of a secret, from texts.
@@ -48,7 +48,7 @@ pub struct Scrubber {
     joined: Vec<String>,
 }
 
-/// Shows only the number of search texts, not the secrets or their lengths.
+/// Formats only the number of search texts for debug output, not the secrets or their lengths.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish_non_exhaustive()
@@ -105,7 +105,7 @@ impl Scrubber {
 
     /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // The longest forms are first.
+        // `forms` begins with the longest texts.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
@@ -197,8 +197,8 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// Returns the base64 characters that appear in the encoding of any larger text that contains the secret.
 ///
-/// Base64 encodes three bytes as four characters. So the result has one entry for each position that the secret may
-/// have within three bytes. The result leaves out characters that also depend on bytes before or after the secret.
+/// Base64 encodes three bytes as four characters. So the result covers each position that the secret may have within
+/// three bytes. The result leaves out characters that also depend on bytes before or after the secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {

@@ -75,9 +75,9 @@ pub struct Report<'a> {
     /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them, so
     /// that the status keeps the previous digests.
     pub charts: Option<&'a BTreeMap<String, String>>,
-    /// Why osdpl ignores the resource; `None` if it does not.
+    /// Why osdpl ignores the resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
-    /// The work that is left, after all releases are uninstalled, before the resource can be deleted; `None` if the
+    /// The work that remains after the uninstall of all releases, before the resource can be deleted; `None` if the
     /// resource is not being deleted.
     pub deleting: Option<String>,
 }
@@ -91,14 +91,14 @@ pub enum Ignored {
     Outside(String),
 }
 
-/// Empty maps, to which [`Report::new`] sets the fields that its caller does not give.
+/// Empty maps for the fields of [`Report`] that [`Report::new`] leaves empty.
 static NAMES: BTreeMap<ReleaseKey, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report with these inputs; callers then set the other fields, which are empty.
+    /// Returns a report with these inputs, in which all other fields are empty. Callers then set the other fields.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -154,7 +154,7 @@ pub fn report(
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
-        // While the operator fetches a chart, the target hash is not final.
+        // While the operator fetches a chart, the target hash is not final. So nobody should approve it yet.
         approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
         approved_target: match report.spec.approval {
             Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),
@@ -194,8 +194,8 @@ fn shortened(message: &str) -> String {
 
 /// Returns the OpenStack release that the spec requests, and the release that is deployed.
 ///
-/// The status first names a deployed OpenStack release when any helm release is in sync. From then on, the status names
-/// another release only when all helm releases are in sync.
+/// The deployed OpenStack release is unknown until one helm release is in sync. After that, it changes only when all
+/// helm releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

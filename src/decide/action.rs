@@ -109,7 +109,7 @@ pub enum Action {
     },
     /// Create a namespace.
     CreateNamespace(String),
-    /// Transfer a CRD to a release, from an uninstalled release of the same name in another namespace.
+    /// Transfer a CRD from an uninstalled release to a release of the same name in another namespace.
     TransferCrd {
         /// The CRD to transfer.
         definition: AbandonedCrd,

@@ -47,7 +47,7 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
         // If someone else made the newest revision, osdpl keeps that revision until the spec changes. The digest of the
-        // newest revision that osdpl made shows whether the spec changed.
+        // inputs of the newest revision that osdpl made shows whether the spec changed.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values

@@ -20,8 +20,9 @@ const MAX_PATHS: usize = 20;
 /// How long osdpl waits before it retries to read a record. Meanwhile helm may replace a record that can't be read.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns the value paths that each upgrade waiting for approval would change, by release; or a text that says why the
-/// paths are unknown.
+/// Returns the value paths that each upgrade waiting for approval would change, by release.
+///
+/// If the paths of a release are unknown, the list contains a text with the reason instead.
 pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
@@ -85,7 +86,7 @@ impl Changes {
     }
 }
 
-/// Adds a text about the other inputs of the release to `paths` if no value would change.
+/// If `paths` is empty, adds a text that no value changes, but other inputs of the release do.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value; the chart, helm's version or helm's flags change)".to_owned());

@@ -26,7 +26,7 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The maximum number of charts whose digests the status has. A cloud has at most about 60 charts.
+/// The maximum number of chart digests in the status. A cloud has at most about 60 charts.
 const MAX_RECORDS: usize = 256;
 
 /// The releases whose charts are placeholders, each with the reason why its upgrade waits.
@@ -70,9 +70,11 @@ fn record_key(chart: &str, version: &str) -> String {
     format!("{chart}@{version}")
 }
 
-/// Returns the digests of charts for the status: those of the requested charts from repositories, and as many digests
-/// of earlier charts as the status may have. With the earlier digests, osdpl notices changed content if the spec
-/// returns to an earlier version.
+/// Returns the digests of charts to store in the status.
+///
+/// These are the digests of the requested charts from repositories, and as many digests of earlier charts as
+/// [`MAX_RECORDS`] permits. With the earlier digests, osdpl notices changed content if the spec returns to an earlier
+/// version.
 pub(crate) fn record_digests(
     deployment: &OpenStackDeployment,
     charts: &Charts,

@@ -105,8 +105,10 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<S
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Completes `plan`, the decision about releases, with the rest of the draft, such as requests, actions, problems, and
-/// the data to keep for the next decision.
+/// Completes the plan of a pass.
+///
+/// `plan` contains the decision about releases. The function adds the rest of the draft, such as requests, actions,
+/// problems, and the data to keep for the next decision.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -247,8 +249,8 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, and the removal of labels and of annotations whose requests osdpl has
-/// executed.
+/// Plans the steps of all releases and rollouts, the removal of labels, and the removal of annotations whose requests
+/// osdpl has executed.
 ///
 /// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
 /// and of the removal of labels, and the pending changes.

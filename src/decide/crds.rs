@@ -37,7 +37,7 @@ pub(crate) struct Definitions {
 ///
 /// # Errors
 /// If osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that the chart changes.
-/// The error is the step that replaces the upgrade: a wait with the reason.
+/// The error is the [`Wait`] that replaces the upgrade, with the reason.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -51,7 +51,9 @@ pub(crate) fn plan(
     Ok(definitions)
 }
 
-/// Returns the actions that transfer CRDs from an uninstalled release of the same name in another namespace.
+/// Returns the actions that transfer CRDs to the release `key`.
+///
+/// The CRDs belong to an uninstalled release of the same name in another namespace.
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`).
 /// Upstream's mariadb chart has CRDs in its templates, and an uninstall leaves these CRDs behind.
@@ -120,7 +122,7 @@ fn add_outdated(
     Ok(())
 }
 
-/// Whether a CRD has fewer versions and fields than another one, and none that the other one lacks.
+/// Whether `other` has all versions and fields of `one`, and also more.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
     let (one, other) = (fields(one), fields(other));
     one.len() < other.len() && one.is_subset(&other)
@@ -156,8 +158,9 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns who owns a CRD: another helm release than `key`, or a field manager other than osdpl that set the versions
-/// of the CRD; `None` if neither exists.
+/// Returns the other owner of a CRD; `None` if there is none.
+///
+/// This is a helm release other than `key`, or a field manager other than osdpl that set the versions of the CRD.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));
@@ -188,8 +191,7 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
 
-/// Sets the fields of a CRD that the API server would set, so that a CRD in the cluster compares equal to the CRD in
-/// the chart.
+/// Sets the defaults that the API server would set, so that a CRD in the cluster equals the CRD in the chart.
 ///
 /// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {

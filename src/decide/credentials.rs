@@ -19,8 +19,8 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::Values;
 
-/// The annotation on osdpl's Secret that lists the keys whose values a Secret of the user replaces, separated by
-/// commas.
+/// The annotation on osdpl's Secret that lists, separated by commas, the keys whose values a Secret of the user
+/// replaces.
 ///
 /// osdpl needs the list until the spec no longer names the user's Secret and osdpl has compared the values with the
 /// release records. The operator may restart before that, so osdpl stores the list in the cluster.
@@ -287,8 +287,10 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential from osdpl's records of the releases that use the credential; the outer `None` means that
-    /// osdpl has not read a record yet.
+    /// Returns the credential from osdpl's records of the releases that use it.
+    ///
+    /// The outer `None` means that osdpl has not read a record yet. The inner `None` means that no record contains the
+    /// credential.
     ///
     /// If osdpl can't read the record of a release that uses the credential, the result is an error: generating a new
     /// value would lock osdpl out of the service.
@@ -321,8 +323,10 @@ impl Search<'_, '_> {
         Some(Ok(None))
     }
 
-    /// Returns the values in the newest record that osdpl made of a release; empty if osdpl made no record of the
-    /// release, `None` if osdpl has not read the record yet.
+    /// Returns the values in the newest record that osdpl made of a release.
+    ///
+    /// The values are empty if osdpl made no record of the release. The result is `None` if osdpl has not read the
+    /// record yet.
     fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
         match self.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Some(Ok(Arc::default())),
@@ -392,8 +396,9 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
     keys.peek().is_some() && !keys.any(is_known)
 }
 
-/// Describes why osdpl can't use the stored value of a credential, although the Secret should contain the value; `None`
-/// if osdpl can use the value, or if the Secret never had it.
+/// Describes why osdpl can't use the value of a credential that its Secret should contain.
+///
+/// Returns `None` if osdpl can use the value, or if the Secret never had it.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
         Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is no UTF-8 text"),
@@ -430,7 +435,7 @@ fn is_edited(secret: &Secret, key: &str) -> bool {
     })
 }
 
-/// Removes a key from the annotation of outdated keys; returns whether the annotation contained the key.
+/// Removes a key from the annotation [`OUTDATED`]; returns whether the annotation contained the key.
 fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     let mut keys = outdated_keys(secret);
     let was_marked = keys.remove(key);
@@ -438,8 +443,9 @@ fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     was_marked
 }
 
-/// Adds the keys of `secret` for which `given` has another value to the annotation of outdated keys; returns whether
-/// the annotation has changed.
+/// Adds to the annotation [`OUTDATED`] the keys of `secret` for which `given` has another value.
+///
+/// Returns whether the annotation has changed.
 fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
     let known = outdated_keys(secret);
     let data = secret.data.iter().flatten();

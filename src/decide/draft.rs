@@ -78,7 +78,7 @@ impl<'a> Draft<'a> {
         self.is_incomplete
     }
 
-    /// Makes the next pass start at this time at the latest.
+    /// Makes the next pass start no later than the earliest of these times.
     pub(crate) fn requeue(&mut self, at: impl IntoIterator<Item = Timestamp>) {
         self.requeue_at = self.requeue_at.into_iter().chain(at).min();
     }

@@ -139,7 +139,7 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
     // A later pass must look up the host and read the Service again: no watch reports that a host name has a new
-    // address, or that someone deleted a Service of the same name that does not belong to osdpl.
+    // address, or that someone deleted another owner's Service of the same name.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);

@@ -123,8 +123,10 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
     format!("{}-{}", hosts.discovered_by, &hash[..8])
 }
 
-/// Plans to remove a node from the annotation of removed nodes once osdpl has deleted the node's host, if Nova knows no
-/// such host, or if the node still exists.
+/// Plans to remove nodes from the annotation of removed nodes.
+///
+/// A node leaves the annotation in three cases: osdpl has deleted the node's host, Nova does not know this host, or the
+/// node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {

@@ -54,8 +54,8 @@ pub struct Kept {
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The last removal of labels from nodes, if it is not finished.
     ///
-    /// Kept because the operator writes the status a while after it has removed labels, and the pause between two
-    /// batches begins at once. After a restart, osdpl reads the removal from the status.
+    /// Kept because the pause between two batches begins when the operator removes labels, and the operator writes the
+    /// status only later. After a restart, osdpl reads the removal from the status.
     pub(crate) label_removal: Option<LabelRemovalStatus>,
     /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///

@@ -1,8 +1,8 @@
 //! Decides what a reconcile pass does: a pure function from a [`Snapshot`] of the cluster to a [`Plan`] of all actions.
 //!
 //! [`decide`] uses no client, no async runtime and no clock: the time and the responses of Nova are part of the
-//! snapshot. [`decide`] generates no passwords either: the plan only says that a password is generated, and the
-//! operator generates it when it applies the plan. After the decision nothing changes the plan.
+//! snapshot. [`decide`] generates no passwords either: the plan lists the passwords to generate, and the operator
+//! generates them when it applies the plan. After the decision nothing changes the plan.
 //!
 //! The plan for a refused spec only adds the finalizer and updates the Endpoints of external hosts. A deletion does not
 //! require a valid spec. For a paused cloud, the operator only adds the finalizer, and adopts releases at a person's

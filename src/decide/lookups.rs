@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// Returns the addresses to publish: the addresses in `found`, the result of the last lookup, or `known` if that lookup
-/// failed.
+/// Returns the addresses to publish.
+///
+/// These are the addresses that the last lookup `found`, or the `known` addresses if that lookup failed.
 ///
 /// # Errors
 /// If the lookup failed and no address is known.
@@ -15,11 +16,12 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 
 /// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
-/// osdpl looks up a host every few seconds, and each change of the reported result causes an event.
+/// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The result of lookups that osdpl reports: it changes only after all lookups have had another result for the time
-/// [`DAMPING`].
+/// The result of lookups that osdpl reports.
+///
+/// It changes only after all lookups have had another result for the time [`DAMPING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
@@ -82,8 +84,8 @@ mod tests {
         Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
     }
 
-    /// Returns what osdpl reports after each of these lookups, one every 15 s. In argument and result, `+` is a success
-    /// and `-` is a failure.
+    /// Returns what osdpl reports after each of `lookups`, which follow each other every 15 s. `+` is a success, and
+    /// `-` is a failure.
     fn reports(lookups: &str) -> String {
         let mut before = None;
         let one = |(index, lookup): (usize, char)| {

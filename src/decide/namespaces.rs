@@ -88,9 +88,8 @@ pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
 
 /// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
 ///
-/// The operator may have no rights in the namespace of a release that belongs to the cloud. The result contains this
-/// release even if the spec moves it to another namespace: osdpl would install a second release with empty databases
-/// there.
+/// If a release of the cloud exists in a namespace in which the operator has no rights, the result contains the release
+/// even if the spec moves it. Otherwise osdpl would install a second release with empty databases.
 pub(crate) fn refused_releases(
     snapshot: &Snapshot,
     selection: &Selection,
@@ -111,8 +110,8 @@ pub(crate) fn refused_releases(
 
 /// Returns the releases of the cloud in existing namespaces in which the operator has no rights.
 ///
-/// osdpl can't observe these releases, so they seem not to be installed. A release in a namespace that was deleted is
-/// deleted, too.
+/// osdpl can't observe these releases, so they seem not to be installed. The result contains no releases in deleted
+/// namespaces, because Kubernetes deleted these releases too.
 pub(crate) fn owned_outside<'a>(
     snapshot: &'a Snapshot,
     observed: &'a Observed,

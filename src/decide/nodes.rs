@@ -30,9 +30,9 @@ pub(crate) struct LabelRemovals {
     batch: LabelBatch,
 }
 
-/// Plans the labels of roles: adds labels at once, and removes labels from the next batch of an approved removal.
+/// Plans the labels of roles: adds labels at once, and removes labels only from the nodes of the next approved batch.
 ///
-/// [`approve_removals`] decides about the rest of the removal, because the decision needs the target hash.
+/// [`approve_removals`] later makes the remaining decisions about the removal, because they need the target hash.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
     let pending = losses(&changes);
     let stored = stored_removal(draft, &pending, &changes);
@@ -61,8 +61,9 @@ pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
     removal_target(&removals.pending, removals.stored.as_ref())
 }
 
-/// Decides which removals of labels are approved, and plans the others as actions that wait for approval. `agreed` is
-/// the hash of the present target, if a person approved it.
+/// Decides which removals of labels are approved, and plans the other removals as actions that wait for approval.
+///
+/// `agreed` is the hash of the present target; `None` unless a person approved this hash.
 ///
 /// osdpl removes the labels only after the status contains the approval, so not before the next pass.
 pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, agreed: Option<&str>) -> LabelRemoval {
@@ -116,8 +117,10 @@ fn stored_removal(
     unfinished(pending, newer.or(stored), (nodes, changes), approval)
 }
 
-/// Plans to change the labels of nodes. Returns the message of the API server about each change that it refused in an
-/// earlier pass. The function does not plan such a change again before the refusal's retry time.
+/// Plans to change the labels of nodes.
+///
+/// Returns the API server's message about each change that it refused in an earlier pass. The function plans a refused
+/// change again only after the retry time of the refusal.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, change) in changes {

@@ -76,13 +76,13 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the operator is still fetching charts, and the plan uses their versions and digests from the status
-    /// instead.
+    /// Whether the plan uses versions and digests of charts from the status, because the operator still fetches the
+    /// charts.
     pub assumed: bool,
     /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
     /// cloud is not being deleted.
     pub deleting: Option<String>,
-    /// Why osdpl ignores this resource; `None` if it does not.
+    /// Why osdpl ignores this resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,

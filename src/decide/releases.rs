@@ -85,7 +85,7 @@ pub(crate) fn plan_steps(
 /// Adds an action of a release, with the writes of CRDs that must precede it.
 ///
 /// # Errors
-/// If the change of CRDs needs an approval that is missing. Then the added action waits for it.
+/// If the change of CRDs needs an approval that is missing. Then the added action waits for this approval.
 fn add_action(
     draft: &mut Draft<'_>,
     action: Action,
@@ -155,7 +155,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
-/// Returns the newest revision and the deployed revision of each other release that osdpl made.
+/// Returns the newest revision and the deployed revisions of each release of osdpl other than `key`.
 ///
 /// A cleanup of `key` must not remove the objects of these revisions.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {

@@ -94,8 +94,9 @@ impl ChartRequest {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether the result of the request `before` also answers this request. `ready` is the digest of the chart that
-    /// the operator fetched for `before`; `None` if there is no chart.
+    /// Whether the result of the request `before` also answers this request.
+    ///
+    /// `ready` is the digest of the chart that the operator fetched for `before`; `None` if there is no chart.
     pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
         let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
         let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
@@ -163,7 +164,8 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object that has the name of an object that osdpl wants to write, if no watch reports such an object.
+    /// Reads an existing object by the name of an object that osdpl wants to write, if no watch reports the existing
+    /// object.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -176,8 +178,7 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that an uninstalled release in another namespace left behind. That release has the same name as
-    /// this one.
+    /// Lists the CRDs that an uninstalled release of the same name in another namespace left behind.
     AbandonedCrds(ReleaseKey),
     /// Lists the Services with osdpl's label.
     OwnServices,

@@ -32,7 +32,7 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// The work of the evaluations that made the selection.
+    /// The work of the evaluations that made `selection`.
     used: Work,
 }
 
@@ -65,14 +65,15 @@ fn deployed(deployment: &OpenStackDeployment) -> Option<&String> {
     deployment.status.as_ref()?.openstack_release.deployed.as_ref()
 }
 
-/// Returns the services and releases that the resource's spec selects. If nothing that the selection depends on has
-/// changed since the last pass, this is the selection of the last pass.
+/// Returns the services and releases that the resource's spec selects.
+///
+/// The function reuses the selection of the last pass if the data from which osdpl made it has not changed.
 pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let (deployment, catalog) = (&draft.snapshot.deployment, &draft.snapshot.catalog);
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // All evaluations of one pass share a limit, but not the evaluations of all passes.
+    // The limit of work applies to the evaluations of one pass. So reset the count to the work of the selection itself.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -117,8 +118,9 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect()
 }
 
-/// Returns the observed state, completed by the releases that belong to the cloud, the names of releases in the
-/// catalogue, and the root causes.
+/// Returns the observed state.
+///
+/// The function adds the releases that belong to the cloud, the catalogue names of releases, and the root causes.
 pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
     claim(&mut observed, &snapshot.deployment, selection);

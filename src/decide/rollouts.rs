@@ -19,8 +19,9 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans to set the update strategy of each `DaemonSet` that does not have the desired strategy, before helm changes
-/// its pod template.
+/// Plans to set the update strategy of each `DaemonSet` whose strategy differs from the desired one.
+///
+/// osdpl sets the strategy before helm changes the pod template.
 ///
 /// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {

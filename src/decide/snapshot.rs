@@ -64,8 +64,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Removes the releases and objects in namespaces that are deleted or being deleted, if the resource is being deleted
-    /// and the operator has rights only in some namespaces.
+    /// Removes the releases and objects in namespaces that are deleted or being deleted.
+    ///
+    /// The function does so only if the resource is being deleted and the operator has rights only in some namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
     /// can't uninstall the releases there, and need not. The watches end with the rights, so they may still report
@@ -83,7 +84,7 @@ impl Snapshot {
         self.uninstalled.retain(stays);
     }
 
-    /// Whether a namespace exists. If osdpl may not list namespaces, assumes that it does.
+    /// Whether a namespace exists. If osdpl may not list namespaces, the result is `true`.
     pub(crate) fn namespace_exists(&self, namespace: &str) -> bool {
         self.objects.namespaces.as_ref().is_none_or(|all| all.contains(namespace))
     }

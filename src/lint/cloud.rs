@@ -64,11 +64,10 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a layer of `spec.common` or `spec.services`, including the objects in `valuesFrom`, or
-    /// of a layer from an addition to the catalogue.
+    /// Returns the location of a layer that comes from the user or from an addition to the catalogue.
     ///
-    /// Returns `None` for other layers. The rules about overrides check only layers with a location, not the
-    /// catalogue's own layers.
+    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. Other layers have no
+    /// location. The rules about overrides check only layers with a location, not the catalogue's own layers.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -165,7 +164,7 @@ impl Location {
         }
     }
 
-    /// Returns the location of the entry of `unset` with this index, which removes the value at `path`.
+    /// Returns the location of `unset[index]`, the entry that removes the value at `path`.
     #[must_use]
     pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
         match (&self.addition, self.field.strip_suffix(".values")) {

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 
-/// Returns `field` with quotes around each key that contains a dot. Without quotes, only the keys of `object` show
-/// where a key of `field` ends.
+/// Returns `field` with quotes around each key that contains a dot.
+///
+/// `object` contains the field. Without quotes, only the keys of `object` show where a key of `field` ends.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

@@ -44,7 +44,9 @@ pub fn named_additions(resource: &Value, manifests: &[Value]) -> NamedAdditions 
     NamedAdditions::read(&addition_references(resource), namespace, data)
 }
 
-/// Returns the references to additions in a resource; none if the schema forbids the list, which is another finding.
+/// Returns the references to additions in a resource.
+///
+/// The result is empty if the list violates the schema. Another finding reports this violation.
 pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
     Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
 }

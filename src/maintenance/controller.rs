@@ -90,8 +90,10 @@ struct Failure {
     input: Input,
 }
 
-/// The generation of a resource, whether it is being deleted, and whether it has the annotation that requests a retry.
-/// If a person changes one of them, the controller retries a failed action at once.
+/// The properties of a resource whose change makes the controller retry a failed action at once.
+///
+/// These are the generation, whether the resource is being deleted, and whether it has the annotation that requests a
+/// retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {

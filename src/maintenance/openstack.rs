@@ -112,11 +112,11 @@ impl OpenStackClient {
         Ok(all)
     }
 
-    /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents. `id` is the id of its
-    /// nova-compute service.
+    /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents.
     ///
-    /// The function deletes the nova-compute service last. So if a deletion fails, the next query still finds the host.
-    /// Nova refuses to delete the service while the host has instances. The function ignores objects that do not exist.
+    /// `id` is the id of the host's nova-compute service. The function deletes this service last. So if a deletion
+    /// fails, the next query still finds the host. Nova refuses to delete the service while the host has instances. The
+    /// function ignores objects that do not exist.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The store itself writes each archive that it passes to helm. The store has read and checked the content of the
-//! archive, and has computed the digest of the content. So helm cannot unpack other content than osdpl has checked,
+//! archive, and has computed the digest of the content. So helm unpacks exactly the content that osdpl has checked,
 //! even if helm and osdpl read tar or gzip differently, or if the original file changes after the check. If the store
 //! cannot provide a chart, it returns one [`Error`]. The operator reports the error's reason in the condition of the
 //! chart's release.

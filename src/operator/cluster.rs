@@ -63,10 +63,10 @@ impl Reader {
         &self.scope
     }
 
-    /// Returns a reader that treats namespaces that are missing or being deleted as namespaces without rights.
+    /// Returns a reader without rights in the namespaces that are missing or being deleted.
     ///
-    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. A reader with
-    /// rights in all namespaces keeps its rights.
+    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of such a namespace. A reader
+    /// with rights in the whole cluster stays unchanged.
     pub(crate) fn limited_to(&self, namespaces: &Namespaces) -> Self {
         let scope = self.scope.filtered(|name| namespaces.is_usable(name));
         Self { client: self.client.clone(), scope }
@@ -77,7 +77,7 @@ impl Reader {
         ObjectWatches::new(self.client.clone(), &self.scope, trigger)
     }
 
-    /// Creates a controller of all `OpenStackDeployment`s. The caller runs it.
+    /// Creates a controller of all `OpenStackDeployment`s, which the caller must run.
     pub(crate) fn controller(&self) -> Controller<Stored<OpenStackDeployment>> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }

@@ -1,4 +1,4 @@
-//! The controller of `OpenStackDeployment`s. A pass reads, decides, applies and reports.
+//! The controller of `OpenStackDeployment`s. A pass, which is one reconcile, reads, decides, applies and reports.
 //!
 //! ```text
 //! read           collects the snapshot                 memory       the data that later passes need
@@ -59,10 +59,10 @@ use osdpl_decide::{Hold, Plan, decide, decide_ignored, find_older, find_outside,
 /// The delay until the next pass if a pass has requested reads, or has changed objects on which its plan depends.
 const NEXT_PASS: Duration = Duration::from_millis(5);
 
-/// The delay until the next pass after a pass failed.
+/// The delay between a failed pass and the next pass.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay until the next pass, even if the time of the next pass has already come.
+/// The minimum delay of [`requeue`], even if the next pass is already due.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
 /// The dependencies of passes, and the state that outlives a pass.
@@ -85,16 +85,16 @@ pub struct Context {
     memory: Mutex<Memory>,
     /// How long a pass may take.
     pass_timeout: Duration,
-    /// All `OpenStackDeployment`s, as the controller's watch has cached them. Only the oldest one takes effect. [`run`]
-    /// sets this field when it starts the controller.
+    /// All `OpenStackDeployment`s, as the controller's watch has cached them. The operator ignores all but the oldest
+    /// one. [`run`] sets this field when it starts the controller.
     deployments: OnceLock<Store<Stored<OpenStackDeployment>>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
     /// the first plan has set this field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, each with the time of the first of its consecutive failures. The status
-    /// reports only failures that last. After a restart, the operator measures this time from the next failure.
+    /// The resources whose last pass failed, each with the time since which its passes fail. The status reports only
+    /// lasting failures. After a restart, the time begins with the next failure.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
     /// its finalizer.
@@ -204,9 +204,9 @@ fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: 
 /// reports all other problems.
 async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
     let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
-    // Wait for the lock without a limit: the pass that holds the lock has a limit of its own.
+    // Wait for the lock without a timeout, because the pass that holds the lock has a timeout of its own.
     let mut memory = context.memory.lock().await;
-    // If the pass is stopped, the actions that it has not executed stay due, and the next pass plans them again.
+    // If the timeout stops the pass, the next pass plans the remaining actions again.
     let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));
     let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
     drop(memory);
@@ -281,7 +281,7 @@ fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
 }
 
 impl Context {
-    /// Hands the plan's requests to the watches and tasks, and stores the data of the plan that later passes need.
+    /// Passes the plan's requests to the watches and tasks, and stores the data of the plan that later passes need.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
@@ -305,8 +305,8 @@ impl Context {
         }
     }
 
-    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. The
-    /// function also compares the age of resources that osdpl can't parse.
+    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. A
+    /// resource that osdpl can't parse may be the oldest, too.
     fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);

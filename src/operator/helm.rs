@@ -1,8 +1,7 @@
 //! Runs the `helm` program. This is the only module that starts processes.
 //!
-//! helm is a separate process and never a library, so its memory is freed after each run. This module installs,
-//! upgrades and uninstalls one release, and interprets the result. The plan of a pass decides *whether* and *when* helm
-//! runs.
+//! helm runs as a separate process, so its memory is freed after each run. This module installs, upgrades and
+//! uninstalls one release, and interprets the result. The plan of a pass decides *whether* and *when* helm runs.
 //!
 //! ```text
 //! program     finds helm, checks its version, sets its environment   kubeconfig  provides the kubeconfig for helm
@@ -15,8 +14,8 @@
 //!
 //! The module is based on the behaviour of helm v3.22.0 and v4.3.1. Two rules matter everywhere:
 //!
-//! * An upgrade never uses `--wait` or `--atomic`. OpenStack-Helm's Jobs are post hooks that pods wait for, so that
-//!   helm would wait for ever.
+//! * An upgrade never uses `--wait` or `--atomic`, because helm would wait for ever: pods wait for OpenStack-Helm's
+//!   Jobs, and these Jobs are post hooks, which helm starts only after the pods are ready.
 //! * The operator passes values to helm only on stdin. Every user of the machine can read a command line, and files
 //!   remain on disk.
 

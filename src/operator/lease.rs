@@ -20,13 +20,16 @@
 //!
 //! # What the Lease can't prevent
 //!
-//! A request that a process has sent before it lost the Lease can take effect later: it may wait in the network or in
-//! the API server. If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each
-//! helm process may send a last request before the guard kills it. The operator may also send a request if it checked
-//! the Lease just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator
-//! notices the loss only with its next renewal. Optimistic concurrency limits the effect of such requests: osdpl writes
-//! the status, the finalizer, annotations and release records with their resourceVersion, and deletes pods and
-//! leftovers by their uid.
+//! A request that a process sent before it lost the Lease can take effect later: it may wait in the network or in the
+//! API server.
+//!
+//! If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each helm process may
+//! send a last request before the guard kills it. The operator may also send a request if it checked the Lease just
+//! before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the loss
+//! only with its next renewal.
+//!
+//! Optimistic concurrency limits the effect of such requests: osdpl writes the status, the finalizer, annotations and
+//! release records with their resourceVersion, and deletes pods and leftovers by their uid.
 
 #![allow(clippy::disallowed_methods, reason = "measures time")]
 
@@ -63,7 +66,7 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The delay between two renewals, and between two checks of a standby.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// How long a request for the Lease may take. If a request fails, the holder still has time for a second one before
+/// The timeout of a request for the Lease. After a failed request, the holder still has time for a second one before
 /// [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -228,7 +231,7 @@ impl Elector {
                         std::future::pending::<()>().await;
                     }
                 };
-                // The result does not matter: the next attempt decides again.
+                // Ignore the result, because the next attempt decides again.
                 let _ = tokio::time::timeout(pause, holder_ends).await;
                 Ok(None)
             }
@@ -245,7 +248,7 @@ impl Elector {
 
     fn holder_state(&self) -> ProcessState {
         if self.is_own() {
-            // This process holds the Lease already, because only the response to an earlier attempt was lost.
+            // This process holds the Lease already: an earlier attempt succeeded, and only its response was lost.
             return ProcessState::Ended;
         }
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
@@ -339,7 +342,7 @@ impl Elector {
     }
 }
 
-/// Returns the instances that hold an operator's Lease in any namespace.
+/// Returns the instances that hold a Lease named [`NAME`] in any namespace.
 pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
     let leases = Api::<Lease>::all(client.clone()).list(&named).await?;

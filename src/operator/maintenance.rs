@@ -1,5 +1,4 @@
-//! Gives the controller of NodeMaintenance resources the observations, settings and metrics that it needs from the
-//! operator.
+//! Implements the interface through which the controller of `NodeMaintenance` resources gets data from the operator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -61,15 +61,15 @@ const RESTART: Duration = Duration::from_secs(2);
 
 /// How long a node may be `NotReady` before the status of the cloud reports it.
 ///
-/// A kubelet that restarts reports its node as `NotReady` and is mostly back before this period ends. If a kubelet
-/// stops reporting, Kubernetes waits some 50 s (`node-monitor-grace-period`) until it sets the node to `NotReady`; this
-/// period begins after that.
+/// A kubelet that restarts reports its node as `NotReady`, and is usually back before this period ends. If a kubelet
+/// stops reporting, Kubernetes sets the node to `NotReady` after some 50 s (`node-monitor-grace-period`), and this
+/// period begins then.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
 /// A function that returns whether the operator process with this identity may still run helm.
 ///
-/// osdpl does not unlock a pending release record of such a process. The tasks call the function from async code, so it
-/// must not block for long.
+/// As long as it may, osdpl does not unlock the pending release records of the process. The tasks call the function
+/// from async code, so it must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings with which the tasks start.
@@ -167,7 +167,7 @@ impl Tasks {
 
     /// Waits until the tasks have observed the whole cluster once.
     ///
-    /// Before that, [`Tasks::observe`] returns empty results, which must not be taken for an empty cluster. The wait
+    /// Before that, [`Tasks::observe`] returns empty results, which do not mean that the cluster is empty. The wait
     /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
     /// these problems.
     pub async fn ready(&self) {
@@ -222,8 +222,8 @@ impl Tasks {
 
     /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// The task deletes the Nova hosts of all removed nodes in the query. So this function drops every removed node for
-    /// which [`Tasks::forget_hosts`] was not called.
+    /// The task deletes the Nova hosts of all removed nodes in the query. Therefore this function first drops from the
+    /// query every removed node for which [`Tasks::forget_hosts`] was not called.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -299,8 +299,8 @@ impl Spawner {
         let problems = problems.clone();
         self.0.spawn(async move {
             loop {
-                // Rust has written the message of the panic to stderr. The message may contain secrets, so the status
-                // does not repeat it.
+                // Rust writes the message of a panic to stderr. The status does not repeat it, because it may contain
+                // secrets.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
                 problems.report_event("running", name, format!("the task {how}; restarting it"));

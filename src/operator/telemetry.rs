@@ -23,7 +23,7 @@ use crate::helm::Counters;
 /// The prefix of every metric's name.
 const PREFIX: &str = "osdpl";
 
-/// The log levels if `RUST_LOG` is not set or invalid.
+/// The log levels if `RUST_LOG` is unset or invalid.
 ///
 /// The levels turn off the messages of the Kubernetes client about failed requests, because the operator logs these
 /// failures itself.
@@ -32,8 +32,8 @@ const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 /// Starts logging to stderr, as JSON lines if `json` is `true`, else as plain lines. On a terminal, plain lines are
 /// coloured unless `NO_COLOR` is set.
 ///
-/// `RUST_LOG` sets the level of each module, such as `info,osdpl_operator=debug`; the default is `info` for the
-/// operator.
+/// `RUST_LOG` sets the level of each module, such as `info,osdpl_operator=debug`. The default level of the operator is
+/// `info`.
 pub fn init_logging(json: bool) {
     let requested = std::env::var("RUST_LOG").unwrap_or_else(|_| QUIET.to_owned());
     let parsed = requested.parse::<Targets>();

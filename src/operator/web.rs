@@ -69,8 +69,8 @@ async fn serve_on(listener: TcpListener, router: Router, stop: CancellationToken
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-/// Fails only if a pass exceeds its own limit. The probe must not fail while the API server is unreachable: the kubelet
-/// would restart the operator, and the restart would end helm.
+/// The liveness probe, which fails only if a pass runs for more than twice its timeout. It must not fail while the API
+/// server is unreachable: the kubelet would restart the operator, and the restart would end helm.
 async fn livez(State(health): State<Health>) -> impl IntoResponse {
     describe_liveness(health.metrics.running_pass(), health.pass_timeout)
 }

@@ -49,7 +49,7 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// How long the review of a resource waits for the catalogue with its additions.
+/// How long the webhook waits for the catalogue with its additions when it reviews a resource.
 ///
 /// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The sum of this
 /// time and [`OBSERVATION_TIMEOUT`] must be less.
@@ -75,15 +75,15 @@ const NO_RESULT: &str = "the operator could not validate the resource in time; t
 pub type CatalogOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long the review of a resource waits for the properties of the cluster. After this time, the review skips the
-/// checks that need these properties.
+/// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, it skips
+/// the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A function that returns the properties of the cluster that are needed to check a spec with a catalogue.
 pub type ClusterInfoOf =
     Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
-/// How long the review of a deletion waits for Nova.
+/// How long the webhook waits for Nova when it reviews a deletion.
 const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A function that returns why a resource may not be deleted; `None` if it may be deleted.
@@ -194,8 +194,8 @@ impl Reviewer {
 
     /// Returns the response to the request to delete a resource.
     async fn review_deletion(&self, request: &Value) -> Value {
-        // If this operator can't parse the resource, for example because the CRD of another osdpl version allowed a
-        // value that this version does not know, it allows the deletion.
+        // Allow the deletion of a resource that this operator can't parse. For example, the CRD of another osdpl
+        // version may have allowed a value that this version does not know.
         let obstacle = match serde_json::from_value(request["oldObject"].clone()) {
             Ok(deployment) => {
                 let deployment: OpenStackDeployment = deployment;

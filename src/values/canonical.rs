@@ -9,7 +9,7 @@ use super::Values;
 ///
 /// Equal values give equal texts, whatever the order of their keys.
 ///
-/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off. A test verifies that.
+/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off. A test verifies that it is off.
 pub fn canonical(value: &Value) -> String {
     to_text(value)
 }
@@ -19,7 +19,7 @@ pub fn canonical_map(values: &Values) -> String {
     to_text(values)
 }
 
-/// Serializes a value to JSON, which can't fail for values that consist of JSON.
+/// Serializes a value to JSON. This can't fail, because the values consist of JSON.
 fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

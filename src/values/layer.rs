@@ -122,7 +122,7 @@ pub struct LayerValue<'a> {
 
 /// Returns the value that each layer sets at `path`, the highest layer first.
 ///
-/// The first value is the final value, except that helm merges maps.
+/// The first value is the final value, unless it is a map: the merge combines the maps of all layers.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));

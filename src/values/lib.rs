@@ -1,4 +1,4 @@
-//! Contains the trees of values of helm charts with their merge, YAML, CEL expressions, and digests. Pure crate.
+//! Contains the values of helm charts: merging, YAML, CEL expressions and digests. Pure crate (no I/O).
 //!
 //! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 /// A map of values, such as the content of a chart's `values.yaml`.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules: the values of `over` replace the values of `base`. The result keeps the
-/// nulls in `over`.
+/// Merges `over` into `base` by helm's rules: combines maps, and replaces other values of `base` by the values of
+/// `over`. The result keeps the nulls in `over`.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;

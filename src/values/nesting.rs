@@ -3,9 +3,10 @@
 /// Returns the path of the first field in a JSON text that is nested more than `limit` levels deep; `None` if there is
 /// none.
 ///
-/// The path ends at the first list. The function does not recurse, and reads a text that is not JSON without an error.
+/// The path ends at the first list. The function does not recurse, and does not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
-    // The key under which each open map or list is. A list has no keys, so the keys within it are not part of the path.
+    // The key of each open map and list; `None` for the root and for the items of a list. The path ends before the
+    // first item of a list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {

@@ -1,4 +1,4 @@
-//! Reads and writes YAML; no other module uses the YAML library.
+//! Reads and writes YAML. No other module of this crate uses the YAML library.
 
 mod located;
 mod read;

@@ -185,8 +185,7 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the Secret keys that an expression can read. Features of the spec reference these keys, and the
-    /// expression uses at least one of the features.
+    /// Describes the Secret keys that an expression can read: the keys that the features in the expression reference.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();

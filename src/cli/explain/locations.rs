@@ -86,8 +86,10 @@ fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Returns the keys that lead from the result of [`parent_field`] to the value at `path`. If the layer removes the
-/// value, `unset` is the index of the path in the layer's list `unset`, and the keys lead to this entry of the list.
+/// Returns the keys that lead from the result of [`parent_field`] to the value at `path`.
+///
+/// If the layer removes the value, `unset` is the index of the path in the layer's list `unset`, and the keys lead to
+/// this entry of the list.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],

@@ -33,8 +33,8 @@ pub(crate) struct ActionOutput {
     pub name: Option<String>,
 }
 
-/// Returns the actions that are neither steps of releases nor changes of node labels. Of a Secret, the output contains
-/// only the name and the keys.
+/// Returns the actions that are neither steps of releases nor changes of node labels. The output contains only the name
+/// and the keys of a Secret.
 pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)

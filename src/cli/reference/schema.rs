@@ -29,7 +29,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // The table has no row for the feature itself if the feature's properties have rows.
+    // The feature itself gets no row if its properties get rows.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }

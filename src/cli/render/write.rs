@@ -52,8 +52,8 @@ impl Arguments {
     }
 }
 
-/// Returns the rendered manifest of a release, with the objects in helm's order. Of Secrets, the manifest contains only
-/// the keys, not the values.
+/// Returns the rendered manifest of a release, with the objects in helm's order. The manifest contains the keys of
+/// Secrets, but not their values.
 pub(super) async fn manifest(
     renderer: &Renderer,
     cloud: &Cloud,

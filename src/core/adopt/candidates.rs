@@ -1,7 +1,7 @@
-//! Collects the values that osdpl tries in the fields of the spec when it searches for the spec that describes a
+//! Collects candidate values for fields of the spec. osdpl tries them when it searches for the spec that describes a
 //! running cloud.
 //!
-//! The values come from the cloud's releases, or from the schemas of features.
+//! The candidates come from the values of the cloud's releases, or from the schemas of features.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// The path of a field of the spec, and the values that the running releases have at the paths where the catalogue
-/// inserts this field.
+/// The path of a field of the spec, and its candidate values: those of the running releases at the paths where the
+/// catalogue inserts this field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Returns the values to try in each field of the spec that the catalogue inserts into releases' values.
+/// Returns the candidate values of each field of the spec that the catalogue inserts into the values of releases.
 ///
-/// A field gets the two values that occur most often in the running releases, the most frequent one first.
+/// A field has at most two candidates: the values that occur most often in the running releases, the most frequent one
+/// first.
 pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidates> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
@@ -37,10 +38,10 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of the field of the spec that the expression `source` reads; `None` if the expression is not a
-/// single field, or if the search does not set this field.
+/// Returns the path of the spec's field that the expression `source` reads. Returns `None` if the expression is more
+/// than a field, or if the search does not set this field.
 ///
-/// For `features.network.tunnelInterface` it returns the same path; for `spec.region` it returns the path `region`.
+/// For example, the result is `region` for `spec.region`, and the same path for `features.network.tunnelInterface`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));

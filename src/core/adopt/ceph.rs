@@ -29,8 +29,7 @@ pub struct CephUses {
     pub configuration: (String, String),
 }
 
-/// The settings and keys that the caller has read from the cluster, and from which osdpl declares the Ceph of the
-/// cloud. Contains secrets.
+/// The settings and keys of the cloud's Ceph that the caller has read from the cluster. Contains secrets.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
@@ -55,8 +54,8 @@ pub struct CephDeclaration {
     /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
     /// fsid.
     ///
-    /// That the cloud uses this `CephCluster` is a guess: it is the only one in this Kubernetes cluster for which Rook
-    /// reports an fsid.
+    /// osdpl guesses that the cloud uses this `CephCluster`, because it is the only one in this Kubernetes cluster for
+    /// which Rook reports an fsid.
     pub guessed: Option<String>,
 }
 
@@ -119,8 +118,8 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
 
 /// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
 ///
-/// `volumes` is Cinder's Ceph user, if Cinder stores volumes in Ceph. Nova attaches these volumes, so it then uses Ceph
-/// even if the disks of instances are elsewhere.
+/// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. If Cinder does, Nova attaches these
+/// volumes, and so uses Ceph even if the disks of instances are elsewhere.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -155,14 +154,14 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares the Ceph of the running cloud, and the Secret `name` in `namespace`
-    /// with the Ceph keys of the cloud's services.
+    /// Builds the part of the spec that declares the Ceph of the running cloud. Also builds the Secret `name` in
+    /// `namespace` with the Ceph keys of the cloud's services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// Returns a message for each setting or key that is missing in `state`, or the reason why releases can't use the
-    /// Ceph that the Secret describes.
+    /// Returns a message for each setting or key that is missing in `state`. If none is missing, returns the reason why
+    /// releases can't use the Ceph that the Secret describes.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -172,7 +171,7 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // If Rook reports several `CephCluster`s, osdpl does not know which of them the cloud uses, and does not guess.
+        // If Rook reports the fsids of several `CephCluster`s, osdpl does not guess which one the cloud uses.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };

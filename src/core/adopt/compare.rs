@@ -42,8 +42,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
 /// Empties each map that contains nothing but nulls in both `one` and `other`, so that the comparison does not report
 /// it.
 ///
-/// If the default of a key is null, a map without an override contains the key with null. An override with null removes
-/// the key, so the map is empty. Templates behave the same in both cases.
+/// A key whose default is null stays in the map with the value null, but an override with null removes the key.
+/// Templates behave the same in both cases.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -58,7 +58,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 
 /// Returns how the chart in the release record differs from the desired chart; `None` if both are the same.
 ///
-/// The function compares the version and the fingerprint only if the desired chart has them.
+/// The function compares the version and the fingerprint only if osdpl knows those of the desired chart.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {

@@ -1,5 +1,4 @@
-//! Finds credentials of a running cloud that are still default passwords of upstream's charts. Everybody knows these
-//! passwords.
+//! Finds credentials of a running cloud that are still the publicly known default passwords of upstream's charts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use osdpl_values::{Path, get};
 /// Well-known passwords: the passwords in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of
 /// 2026.1.
 ///
-/// [`is_default`] compares a credential with these words and with the defaults of the chart in the release's record.
+/// [`is_default`] compares a credential with these words, and also with the defaults of the release's own chart.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -29,14 +28,14 @@ const WORDS: [&str; 11] = [
 
 /// The credentials of a running cloud that still have a default of upstream's charts.
 ///
-/// Maps the service and the name of a credential to a release that uses the credential: the release's name in the
-/// catalogue, and the path of the credential in the release's values.
+/// Maps a credential, given by its service and name, to one place that uses it: the catalogue name of a release, and
+/// the path in the release's values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
 /// Finds the credentials of a running cloud that still have a default of upstream's charts.
 ///
-/// If several releases use such a credential, the result names the release of the service that owns the credential. If
-/// no release of this service uses it, the result names the first release.
+/// If several releases use a credential, the result names a release of the service that owns the credential. If no
+/// release of this service uses the credential, the result names the first release in alphabetical order.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {
@@ -64,7 +63,7 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
-/// Whether the release's value at `path` is the default of the chart in its record, or one of the well-known passwords
+/// Whether the release's value at `path` is the default of the release's chart, or one of the well-known passwords
 /// [`WORDS`].
 fn is_default(found: &InstalledRelease, path: &Path) -> bool {
     let Some(text) =

@@ -31,7 +31,7 @@ pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting that is not secret, such as the name of a user or an address. It is in the same Secret as the keys.
+    /// A setting that is not secret itself, such as an address or a user name. It is in a Secret together with keys.
     Open(String),
     /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
@@ -174,8 +174,8 @@ impl<'a> CloudInventory<'a> {
     /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
     /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
-    /// The result has no credentials of services that are not part of the cloud. If a release uses the credential of
-    /// such a service, the overrides of the release contain the credential.
+    /// The result contains only the credentials of services that are part of the cloud. If a release uses the
+    /// credential of another service, the overrides of the release contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
         // If the cloud uses no Ceph, remove the placeholder, so that the search rejects settings of features that need

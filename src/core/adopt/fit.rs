@@ -41,11 +41,11 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Starts the search with a spec without presets and without features, except for `features.storage` if the cloud
-    /// uses Ceph.
+    /// Starts the search with a spec without presets and features. If the cloud uses Ceph, the spec has only the
+    /// feature `storage`.
     ///
-    /// This spec sets the OpenStack release and enables the services that run. It sets the names, namespaces and chart
-    /// versions of running releases that differ from the catalogue.
+    /// The spec sets the OpenStack release and enables the services that run. It also sets the name, namespace and
+    /// chart version of each running release where they differ from the catalogue.
     pub(super) fn new(cloud: &'a CloudInventory<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: detect_openstack_release(cloud.known, cloud.catalog).name,
@@ -83,10 +83,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Adds the preset that improves the score most to the spec, and returns the new search; `None` if no preset
+    /// Adds to the spec the preset that improves the score most, and returns the new search; `None` if no preset
     /// improves the score.
     ///
-    /// If `installs` is true, it tries only presets that enable services; else only presets that enable no services.
+    /// If `installs` is true, the method tries only presets that enable services, else only presets that enable none.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
         let presets = self.cloud.catalog.presets.iter();
         let presets = presets.filter(|(_, preset)| preset.services.is_empty() != installs);
@@ -188,8 +188,8 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` to true for each service that runs but that no preset of the spec enables, and to false for each
-    /// service that a preset enables but that does not run.
+    /// Sets `enabled` of each service for which the presets of the spec are wrong: true if the service runs but no
+    /// preset enables it, false if a preset enables it but it does not run.
     ///
     /// Removes `enabled` from the entries of all other services.
     fn services(&mut self) {
@@ -207,8 +207,10 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Returns the score of a spec, which is lower for a better spec: the number of values that need an override, plus the
-/// number of services for which the spec sets `enabled`.
+/// Returns the score of a spec; a lower score is better.
+///
+/// The score is the number of values that need an override, plus the number of services for which the spec sets
+/// `enabled`.
 ///
 /// Each of the following adds a penalty: an error, a running release that the spec does not contain, and a desired
 /// release that does not run. Returns `None` if osdpl can't run helm for a running release with this spec.

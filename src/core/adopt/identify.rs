@@ -31,7 +31,7 @@ impl InstalledRelease {
     }
 }
 
-/// The running releases, divided into releases that the catalogue knows and releases that it does not know.
+/// The running releases: those that the catalogue knows, and those that it does not know.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
     /// The running releases that the catalogue knows, by their names in the catalogue.
@@ -40,8 +40,8 @@ pub struct IdentifiedReleases<'a> {
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Finds the release of the catalogue that each running release corresponds to. Both must have the same chart; if
-/// several releases of the catalogue have this chart, the name decides.
+/// Maps each running release to a release of the catalogue with the same chart. If several releases of the catalogue
+/// have this chart, the name decides.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
@@ -54,8 +54,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // If no release of the catalogue has the name of the running release, use the release of the catalogue that has
-        // the chart's name, or the only release that uses the chart.
+        // Prefer the release of the catalogue that has the name of the running release. If there is none, use the
+        // release with the chart's name, or the only release that uses the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -71,10 +71,10 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     known
 }
 
-/// Returns the namespace that contains the most running releases of the catalogue's charts; `None` if there are no such
-/// releases.
+/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if no release has such a
+/// chart.
 ///
-/// If several namespaces contain equally many of these releases, the result is the first of them by name.
+/// If several namespaces have equally many, the result is the first of these namespaces in alphabetical order.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {

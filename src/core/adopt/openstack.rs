@@ -22,8 +22,8 @@ pub(super) struct DetectedRelease {
     pub warning: Option<Finding>,
 }
 
-/// Returns the OpenStack release to which most image tags belong; if no tag belongs to any, the newest release of the
-/// catalogue.
+/// Returns the OpenStack release to which most image tags belong. If no tag belongs to a release of the catalogue,
+/// returns the newest release of the catalogue.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -55,8 +55,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
 
 /// Whether an image tag belongs to the OpenStack release `name`.
 ///
-/// An image tag belongs to an OpenStack release if it is a value among the catalogue's variables for this OpenStack
-/// release, or if it contains the name, such as `2025.1-ubuntu_jammy` for `2025.1`.
+/// An image tag belongs to an OpenStack release if the catalogue's variables for this release contain the tag. It also
+/// does if the tag contains the release's name, such as `2025.1-ubuntu_jammy` for `2025.1`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)

@@ -27,10 +27,10 @@ pub(super) struct RemainingOverrides {
     pub secret: Values,
 }
 
-/// Returns the overrides that a desired release needs to have the values `given` of the running release.
+/// Returns the overrides that give a desired release the values `given` of the running release.
 ///
 /// `wanted` are the values of the desired release without these overrides. Helm merges the values of each release over
-/// the chart's `defaults`, so the result also overrides defaults.
+/// the chart's `defaults`. So where `given` removes or replaces a default, the result overrides the default, too.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);

@@ -15,8 +15,8 @@ const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns a message if another controller manages a release; else `None`. The message names this controller, and says
-/// how to remove the release from it.
+/// Returns a message if another controller manages a release; else `None`. The message names the controller, and says
+/// how to make the controller stop managing the release.
 ///
 /// `object` is a workload of the release, such as `Deployment openstack/keystone-api`, with these `labels` and
 /// `annotations`.

@@ -149,7 +149,8 @@ fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // `maxLength` lowers the cost that the API server estimates for the CEL rule on this field. It limits only strings.
+    // `maxLength` lowers the cost that the API server estimates for the CEL rule on this field. It has no effect on
+    // integers.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

@@ -1,15 +1,15 @@
 //! The CEL rules of the CRDs, which the API server evaluates. Each rule has a message that says what to do.
 //!
-//! All rules are in one table, and not in attributes of the types, so that people can read them together and a test can
-//! check all of them. Regular expressions are in rules, and not in `pattern`, because the API server's message for a
-//! `pattern` only shows the expression. Only the schemas of features and of `spec.images.digests` use `pattern`.
+//! The rules are in one table instead of in attributes of the types, so that people can read them together and a test
+//! can check all of them. Regular expressions are in rules instead of in `pattern`, because for a `pattern` the API
+//! server's message only shows the expression. Only the schemas of features and of `spec.images.digests` use `pattern`.
 //!
 //! The operator makes two checks that rules can't make well:
 //!
 //! * Do the presets, services, releases and features exist? Only the operator has the catalogue, and it can suggest the
 //!   nearest name.
-//! * Does the spec change the name or namespace of an installed release? A rule can't see which releases are installed,
-//!   and would also prevent users from reverting such a change.
+//! * Does the spec change the name or namespace of an installed release? A rule does not know which releases are
+//!   installed, and would also prevent users from undoing the change.
 
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
-/// The API server limits the estimated cost of the rules of a CRD, and counts this rule once for every path of every
-/// release. So the rule is as short as possible.
+/// The rule is as short as possible, because the API server limits the estimated cost of a CRD's rules. It counts this
+/// rule once for every path of every release.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
      double quotes: labels.\"example.org/zone\"";

@@ -26,8 +26,8 @@ pub enum SchemaError {
 
 /// Returns the CRD of `OpenStackDeployment`, with the schemas of the catalogue's features.
 ///
-/// The API server validates only the values of these features. It accepts other features, because users can add
-/// features to the catalogue; the operator refuses features that do not exist.
+/// The API server validates only the values of these features. It accepts any other feature, because users can add
+/// features to the catalogue. The operator refuses features that do not exist.
 ///
 /// # Errors
 /// If a feature's schema is invalid.
@@ -120,8 +120,8 @@ fn make_structural(schema: &mut Value) {
     }
 }
 
-/// Returns the part of a schema at a path such as `spec.nodes.overrides.[]`, in which `*` stands for the values of a
-/// map and `[]` for the items of a list.
+/// Returns the part of a schema at a path such as `spec.nodes.overrides.[]`. In the path, `*` stands for the values of
+/// a map, and `[]` for the items of a list.
 fn find<'a>(schema: &'a mut Value, at: &str) -> Option<&'a mut Value> {
     at.split('.').filter(|step| !step.is_empty()).try_fold(schema, |schema, step| match step {
         "*" => schema.get_mut("additionalProperties"),

@@ -1,10 +1,10 @@
 //! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl. `spec.catalog` names the
 //! `ConfigMap`s.
 //!
-//! A key of such a `ConfigMap` is the file's path with dots instead of slashes, which keys can't contain:
-//! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
-//! `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all `ConfigMap`s that depend
-//! on a rejected one. It loads all other `ConfigMap`s.
+//! A key of such a `ConfigMap` is the file's path without `values/`, and with dots instead of slashes, which keys can't
+//! contain: `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`,
+//! `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all
+//! `ConfigMap`s that depend on a rejected one. It loads all other `ConfigMap`s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,8 +54,8 @@ impl Addition {
     }
 }
 
-/// Whether all keys of a `ConfigMap`'s data are names of catalogue files, so that the `ConfigMap` likely is meant as an
-/// addition.
+/// Whether a `ConfigMap` is probably meant as an addition: its data has keys, and all of them are names of catalogue
+/// files.
 pub fn has_catalog_keys<'a>(mut keys: impl Iterator<Item = &'a String>) -> bool {
     let first = keys.next();
     first.into_iter().chain(keys).all(|key| path(key).is_some()) && first.is_some()
@@ -66,8 +66,7 @@ pub fn has_catalog_keys<'a>(mut keys: impl Iterator<Item = &'a String>) -> bool 
 pub struct RejectedAddition {
     /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The errors of the addition, one per line. Each error names the key, usually the line in the text, and the
-    /// remedy.
+    /// The errors of the addition, one per line. Each error names the key and the remedy, and usually also the line.
     pub message: String,
 }
 
@@ -242,8 +241,8 @@ fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, Str
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
-        // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's file
-        // and name the addition's file later.
+        // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's
+        // file. It then names the addition's file later.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

@@ -243,11 +243,11 @@ fn walk<'a>(
     found
 }
 
-/// Checks that no expression reads a fact that does not exist yet, or a fact of a release that records no facts.
+/// Checks that expressions read only facts that can exist when osdpl evaluates the expressions.
 ///
-/// A Job of a release records the release's facts after helm has installed the release. So a condition that osdpl
-/// evaluates before it installs any release can't read facts, and no expression can read facts of a release that
-/// records none.
+/// A Job of a release records the release's facts after helm has installed the release. So conditions that osdpl
+/// evaluates before it installs any release must not read facts. All other expressions may only read facts of releases
+/// that record facts.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(

@@ -16,10 +16,11 @@
 //!
 //! Conditions (`when`) and expressions in values (`${…}`) are CEL over `spec`, `features`, `openstack`, `services` and
 //! `releases`. Values may also use `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of
-//! releases, see [`Release::facts`]) and `release`. `osdpl_values::expr` adds functions to those of CEL.
+//! releases, see [`Release::facts`]) and `release`. Besides CEL's own functions, expressions may use those of
+//! `osdpl_values::expr`.
 //!
-//! The function `secret(ref)`, only in values, reads a key of a Secret. `ref` is a field of the spec with the required
-//! strings `name` and `key`; the feature's schema must mark this field with `x-osdpl-secret: true`.
+//! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field of the spec with the required
+//! strings `name` and `key`. The feature's schema must mark this field with `x-osdpl-secret: true`.
 
 mod certificate;
 mod service;

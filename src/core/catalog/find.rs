@@ -38,7 +38,7 @@ impl Catalog {
     }
 
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
-    /// release. Such a key is no typo, even if it resembles a key of a chart.
+    /// release. If so, the key is no typo, even if it resembles a key of a chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
         // Bodies store canonical JSON, in which a string before a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
@@ -61,9 +61,9 @@ impl Catalog {
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
     /// further inputs to the digest.
     ///
-    /// The digest changes only with a new version of osdpl. It does not depend on files that users added, because
-    /// changes of these files need an approval of their own: the spec names the files, and
-    /// [`Policy::changed_additions`](crate::plan::Policy::changed_additions) makes their changes wait.
+    /// The digest changes only with a new version of osdpl. It does not depend on files that users added: changes of
+    /// these files wait for an approval of their own
+    /// ([`Policy::changed_additions`](crate::plan::Policy::changed_additions)).
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {
             let mut digest = Digest::default();

@@ -26,8 +26,8 @@ pub struct Fragment {
     /// The values of single releases, by the release's name. The bodies are boxed to save memory: most fragments have
     /// one release, but a map allocates space for eleven entries.
     pub named: BTreeMap<String, Box<Body>>,
-    /// The values for every release; `None` if the fragment only sets values of single releases. A release gets the
-    /// keys that its chart has.
+    /// The values for every release; `None` if the fragment only sets values of single releases. Each release gets only
+    /// the keys that its chart has.
     pub every: Option<ValuesForEvery>,
 }
 
@@ -90,7 +90,7 @@ impl ReleaseIndex {
     }
 
     /// Returns the credentials that values of a release may use, as service and name; none for an unknown release. On
-    /// the first call, `find` finds them.
+    /// the first call, `find` determines them.
     pub(super) fn credentials(
         &self,
         release: &str,
@@ -104,7 +104,7 @@ impl ReleaseIndex {
 /// Values that a fragment sets in every release. Each release gets only the keys that its chart has.
 #[derive(Debug)]
 pub struct ValuesForEvery {
-    /// The values as in the file, including keys that a chart does not have.
+    /// The values as in the file, including keys that some charts do not have.
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
@@ -197,8 +197,8 @@ impl Body {
 
     /// Returns the path and the expression of each value that consists of exactly one expression.
     ///
-    /// The values of a running release contain the result of the expression at this path. Adoption uses this to find
-    /// credentials in the values.
+    /// Adoption uses these paths to find credentials: at each path, the values of a running release contain the result
+    /// of the expression.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

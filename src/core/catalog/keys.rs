@@ -1,8 +1,8 @@
 //! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` contains or its templates read.
 //!
-//! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
-//! all charts that it uses in memory. To save memory, maps are sorted slices (a `BTreeMap` allocates space for eleven
-//! entries at once), and the type of a long default replaces the default.
+//! The operator keeps the trees of all charts that it uses in memory, and OpenStack-Helm's charts have thirty thousand
+//! keys in thousands of small maps. To save memory, a tree stores maps as sorted slices, because a `BTreeMap` allocates
+//! space for eleven entries at once. Of a long default, it stores only the type.
 
 mod entry;
 mod read;
@@ -45,7 +45,7 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of any chart. The method tries the trees first that are already
+    /// Whether `holds` returns true for the key tree of any chart. The method begins with the trees that are already
     /// parsed.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
@@ -164,7 +164,7 @@ impl KeyTree {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns only those of `values` for which the chart's `values.yaml` has a default at the same path.
+    /// Returns the part of `values` for which the chart's `values.yaml` has defaults at the same paths.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;

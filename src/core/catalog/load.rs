@@ -23,7 +23,7 @@ impl Catalog {
     /// Loads a catalogue from the texts of its files.
     ///
     /// The method does not check expressions in built-in files ([`super::Text::BuiltIn`]). If all files are built in,
-    /// it also skips the checks that compare files. Tests make these checks of the built-in files.
+    /// it also skips the checks that compare files. Tests run the skipped checks on the built-in files.
     ///
     /// # Errors
     /// All errors of all files.
@@ -69,7 +69,7 @@ impl Loader<'_> {
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         // If a service could not be loaded, its releases are unknown, and every rule for these releases causes an
-        // error. Drop these errors, because the error of the service is enough.
+        // error. Drop these errors, because the error about the service explains them.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -100,8 +100,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly in a folder whose names have one of these endings. For each file, the result has the
-    /// name without the ending, and the path.
+    /// Returns the files directly in `folder` that have one of these endings. For each file, the result has the name
+    /// without the ending, and the path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -219,8 +219,8 @@ impl Loader<'_> {
 
     /// Checks that the expressions in a check's message are valid and read neither facts nor secrets.
     ///
-    /// Jobs of installed releases record facts, but osdpl also runs the check before it installs these releases.
-    /// Secrets are forbidden because everybody can read the message.
+    /// Facts are forbidden, because osdpl also runs the check before it installs the releases whose Jobs record the
+    /// facts. Secrets are forbidden, because everybody can read the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {

@@ -12,11 +12,12 @@ pub type ConfigMapData = Result<Option<BTreeMap<String, String>>, String>;
 /// The additions that a spec names, and the errors about those that osdpl can't use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedAdditions {
-    /// The additions that osdpl can use, unless [`extend_catalog`](super::extend_catalog) rejects them.
+    /// The additions that osdpl has read, and that have the digest in the spec, if any.
+    /// [`extend_catalog`](super::extend_catalog) may still reject them.
     pub additions: Vec<Addition>,
     /// The `ConfigMap`s that do not exist, such as `ConfigMap openstack/edge`, each with the field that names it.
     pub missing: Vec<(String, String)>,
-    /// The errors about `ConfigMap`s that osdpl can't read, or whose content is not the content that the spec names.
+    /// The errors about `ConfigMap`s that osdpl can't read, or whose content does not have the digest in the spec.
     pub errors: Vec<Finding>,
     /// The field of the spec that names each addition, by the addition's source.
     fields: BTreeMap<String, String>,

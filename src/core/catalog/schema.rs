@@ -64,8 +64,8 @@ pub enum Nulls {
     Kept,
 }
 
-/// Returns all violations of `schema` in `value`. `field` is the path of `value`, with which the path of each violation
-/// begins.
+/// Returns all violations of `schema` in `value`. `field` is the path of `value`; the path of each violation begins
+/// with it.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     let mut walk = Validation { nulls, found: Vec::new() };
     if !walk.drops(value) {

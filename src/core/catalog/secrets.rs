@@ -1,7 +1,7 @@
 //! References to Secrets in the settings of features.
 //!
 //! With the keyword [`MARK`], a feature's schema marks fields that name a key of a Secret. Such a field is an object
-//! with the strings `name` and `key`. The operator reads only the Secrets in marked fields.
+//! with the strings `name` and `key`. The operator reads only the Secrets that marked fields name.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub struct SecretField {
 }
 
 /// Returns the references to Secrets in the settings of a feature, in the order of the fields. Skips marked fields that
-/// are not an object with `name` and `key`.
+/// do not contain `name` and `key`.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);
@@ -46,8 +46,8 @@ fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>
     }
 }
 
-/// Returns an error for each use of [`MARK`] in a feature's schema, except on objects with the required strings `name`
-/// and `key`.
+/// Returns an error for each part of a feature's schema that has [`MARK`], but is not an object with the required
+/// strings `name` and `key`.
 pub(super) fn check(feature: &Feature) -> Vec<String> {
     let mut wrong = Vec::new();
     if feature.schema.contains_text(MARK) {

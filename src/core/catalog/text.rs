@@ -25,8 +25,8 @@ pub enum Text {
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
-        /// The content of a YAML file as JSON, compressed in the same way; `None` if the file itself is JSON. JSON is
-        /// parsed several times as fast as YAML.
+        /// The content of a YAML file as JSON, compressed in the same way; `None` if the file itself is JSON. osdpl
+        /// parses JSON several times as fast as YAML.
         deflated_json: Option<&'static [u8]>,
     },
     /// A file that a user provided. osdpl checks its whole content when it loads the catalogue.
@@ -53,7 +53,7 @@ impl Text {
             }
             Self::UserProvided(_) => None,
         };
-        // If the JSON does not match `T`, parse the YAML, because its error contains the line.
+        // If the JSON does not match `T`, parse the YAML instead, to get an error with the line.
         compiled.map_or_else(|| yaml::parse::<LocatedNode>(path, &self.as_written())?.deserialize(path), Ok)
     }
 }
@@ -92,7 +92,8 @@ impl LazyTree {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether the text contains `name` anywhere. If not, no key and no string in the tree contains `name`.
+    /// Whether the text contains `name` anywhere. If the result is false, no key and no string of the tree contains
+    /// `name`.
     pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }

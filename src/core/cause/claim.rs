@@ -4,7 +4,7 @@ use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim that has no volume, so that the scheduler can't place the pod that mounts it.
+/// A volume claim without a volume. Because of it, the scheduler can't place the pod that mounts the claim.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
@@ -18,8 +18,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
         // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after the scheduler has placed its
-        // pod. Such a claim is the cause only if the claim's provisioner reports an error or the scheduler's message is
-        // about volumes.
+        // pod. So if the claim is not stuck, it is the cause only if its provisioner reports an error, or if the
+        // scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;

@@ -21,7 +21,7 @@ pub struct Facts<'a> {
     /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
     /// osdpl treats pods of `DaemonSets` on these nodes as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
-    /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
+    /// The missing Secrets and `ConfigMaps` that a pod mounts, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
     /// The reason why Kubernetes can't create the pods of a workload or Job, as its controller reports it.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,

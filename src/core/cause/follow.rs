@@ -22,7 +22,7 @@ const NOT_READY: &str = "NotReady";
 /// The object that the search for a root cause has reached. It is the root cause unless it waits for another object.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
-    /// A workload. If the name of a node is set, only the workload's pods on this node.
+    /// A workload; with the name of a node, only the workload's pods on this node.
     Workload(&'a Workload, Option<&'a str>),
     /// A Job that is not complete.
     Job(&'a ObservedJob),
@@ -30,8 +30,8 @@ enum Suspect<'a> {
     Absent(&'static str, &'a str, &'a str),
     /// A node with this name that is not ready.
     Node(&'a str),
-    /// A workload that someone deleted. It was in this namespace, and its pods had these labels. It belonged to the
-    /// same release as the object that waits for it.
+    /// A workload that someone deleted: its namespace, and the labels of its pods. It belonged to the same release as
+    /// the object that waits for it.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
@@ -75,8 +75,8 @@ impl<'a> Input<'a> {
 
     /// Returns the path from an affected object to its root cause.
     ///
-    /// The search starts at `given`, a pod of the affected object. If `given` is `None`, it starts at the pod of the
-    /// affected object with the most severe cause. It ends at an object that waits for no other object.
+    /// The search starts at `given`, a pod of the affected object. If `given` is `None`, the search starts at the
+    /// affected object's pod with the most severe cause. It ends at an object that waits for no other object.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -127,8 +127,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object that a pod waits for because of one of its dependencies; `None` if the dependency is met, or
-    /// if osdpl does not know the object.
+    /// Returns the object that a pod waits for because of the dependency; `None` if the dependency is met, or if osdpl
+    /// does not know the object.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -168,7 +168,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns a Job of the affected object's release, other than the affected object, that is not complete.
+    /// Returns an incomplete Job of the affected object's release, but never the affected object itself.
     ///
     /// Helm creates hooks one after the other, so a Job that does not exist yet waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
@@ -179,8 +179,8 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// Finds the workload of the pods with these labels. It compares `application`, `component` and `release_group`,
-    /// which upstream's charts set on all pods.
+    /// Finds the workload of the pods with these labels. The method compares only the labels `application`, `component`
+    /// and `release_group`, which upstream's charts set on all pods.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -192,8 +192,8 @@ impl<'a> Input<'a> {
 
     /// Returns the reason why the root cause `suspect` is not ready, and the objects that a person should inspect.
     ///
-    /// If `given` is true, the caller asked about `pod` only. The reason of the workload or Job may be about another
-    /// pod, so the result then contains only the reason of `pod`.
+    /// If `given` is true, the caller asked about `pod` only. The result then contains only the reason of `pod`,
+    /// because the reason of the workload or Job may be about another pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));

@@ -18,7 +18,8 @@ pub struct AffectedObject {
 
 /// Returns each root cause once, with all objects that it affects.
 ///
-/// Root causes that a person must fix come first. After that, root causes that affect more objects come first.
+/// The root causes that a person must fix come first, then all others. In both groups, root causes that affect more
+/// objects come first.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {

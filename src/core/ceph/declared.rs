@@ -19,11 +19,11 @@ pub struct DeclaredCeph {
     /// An error for each Ceph user that a desired release needs but that is not in the Secret, in the order of
     /// [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem of the Ceph cluster that blocks no release, because the settings are valid: for example, a
-    /// `CephCluster` in `HEALTH_ERR`.
+    /// A problem of the Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. It blocks no release, because the
+    /// settings are valid.
     pub warning: Option<NotReady>,
-    /// The words that are or may be keys. With a Secret that a person wrote, these include malformed keys and keys
-    /// under the wrong name. osdpl redacts the words in all its output.
+    /// All words that are keys or may be keys; osdpl redacts them in all its output. In a Secret that a person wrote,
+    /// malformed keys and keys under the wrong name are also such words.
     pub secrets: Vec<Secret>,
 }
 
@@ -148,7 +148,7 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, read the documented layout, because it has more settings.
+    // If a Secret has the keys of both layouts, read the documented layout, because this layout has more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();

@@ -40,7 +40,8 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
 /// keys.
 ///
 /// If the Secret has one of these keys, it must have all required keys. `cinder` is Cinder's user if `consumer` is
-/// Nova, else `None`. If the Secret has no key and no user for Nova, the result has the name and key of Cinder's user.
+/// Nova, else `None`. If the Secret has neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's
+/// user.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

@@ -72,8 +72,9 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
-    /// For gateways that are not part of a release, the Secret has the addresses `rgw_internal` and `rgw_external`, or
-    /// one of them if both are the same. For gateways of the chart ceph-rgw, the Secret has `bootstrap-rgw.key`.
+    /// For gateways that are not part of a release, the Secret has the addresses `rgw_internal` and `rgw_external`. If
+    /// both are the same, one of them is enough. For gateways of the chart ceph-rgw, the Secret has
+    /// `bootstrap-rgw.key`.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.

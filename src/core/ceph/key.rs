@@ -14,8 +14,8 @@ pub struct CephxKey(String);
 impl CephxKey {
     /// Parses a cephx key as `ceph auth print-key` prints it.
     ///
-    /// Ceph's `CryptoKey::encode` writes in base64: type (2 bytes), seconds (4), nanoseconds (4) and length (2), all
-    /// little-endian, then the secret. The secret has 16 bytes for AES or 32 for AES256K.
+    /// The text is base64 of the bytes that Ceph's `CryptoKey::encode` writes: type (2 bytes), seconds (4), nanoseconds
+    /// (4) and length (2), all little-endian, then the secret. The secret has 16 bytes for AES or 32 for AES256K.
     ///
     /// # Errors
     /// Returns an error if the text is not base64, or if the bytes do not have this format.

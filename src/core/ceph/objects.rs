@@ -50,7 +50,7 @@ impl Object {
 
     /// Whether `existing`, the data of an object that someone else created, is equivalent to the data of `self`.
     ///
-    /// In an adopted cloud, the operator may keep an equivalent object.
+    /// In an adopted cloud, the operator may keep such an object instead of replacing it.
     ///
     /// For a Secret, the method compares only the value of `key`, because charts read no other key from the Secrets
     /// that upstream's Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which
@@ -101,7 +101,7 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     }
 }
 
-/// Returns the `ConfigMap`s and Secrets that the desired releases mount, for the namespace of each release.
+/// Returns the `ConfigMap`s and Secrets that the desired releases mount, in the namespace of each release.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces. The result also contains the objects for
 /// Manila and Gnocchi in `namespace`, the namespace of the resource, because a person may install these charts there.
@@ -124,10 +124,10 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets, without data, that the charts' own Jobs write, and whose names osdpl also uses.
+/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The Secrets have no data.
 ///
-/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete a
-/// Secret of these Jobs. `releases` maps the releases' names in the catalogue to their namespaces.
+/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete
+/// these Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -141,7 +141,7 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns all objects, without data, that these releases may mount, whatever the settings of Ceph are.
+/// Returns all objects that these releases may mount, whatever the settings of Ceph are. The objects have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {

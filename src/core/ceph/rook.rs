@@ -71,8 +71,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read. If the charts get the key of `client.admin`, this is
-    /// only the Secret with this key; else the Secrets of all consumers' users.
+    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets of all consumers' users or, if the charts
+    /// get the key of `client.admin`, only the Secret with this key.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -177,7 +177,7 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether `live`, an object in the cluster, contains all fields of `wanted`, so that osdpl need not write the object.
+/// Whether `live`, an object in the cluster, contains all fields of `wanted`. If so, osdpl does not write the object.
 /// `live` may have further fields, from Rook or the API server.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {

@@ -8,11 +8,11 @@ use osdpl_values::{Values, digest};
 
 /// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
-/// * Each consumer with a user has `user`, `pool` and `digest`. If the settings or the key that the consumer's pods
-///   mount change, the digest changes, too.
+/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes with the settings and the key that
+///   the consumer's pods mount.
 /// * `ceph.nova.own` is true if Nova's user is not the user for volumes.
-/// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user), and
-///   `digest`, which changes if one of libvirt's keys changes.
+/// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user) and
+///   `digest`. The digest changes if one of libvirt's keys changes.
 /// * If the charts create pools and users themselves, `ceph.libvirt` does not exist. Instead `ceph.admin.digest`
 ///   exists, and each consumer also has `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {

@@ -1,6 +1,6 @@
 //! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
-//! With `presets: [cmpute]` the user means a known preset, but osdpl can't be sure which one, and must not report a
+//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. It must not report a
 //! failed check that this preset would satisfy. So `select` evaluates one candidate for every name that the user may
 //! mean, and reports only the findings that all candidates share. If there are more than [`MOST`] candidates, `select`
 //! reports only the unknown names and the problems of single fields.
@@ -50,10 +50,10 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// If the spec names an unknown service, returns a candidate in which every service is enabled unless the spec sets its
+/// If the spec names an unknown service, returns a candidate that enables every service for which the spec does not set
 /// `enabled`.
 ///
-/// In this candidate, no check fails because the service that the user means is missing.
+/// The user means one of these services. So no check of the candidate fails because that service is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut candidate = spec.clone();

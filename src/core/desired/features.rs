@@ -65,8 +65,8 @@ fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut V
 /// password.
 const PATTERN: &str = " does not match ";
 
-/// Redacts passwords of URLs in a message about an invalid value, and adds to such a message that the value must
-/// contain no password.
+/// Redacts passwords of URLs in a message about an invalid value. If it redacts one, adds that the value must contain
+/// no user and no password.
 pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);

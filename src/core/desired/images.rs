@@ -41,8 +41,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the images that a release uses after all layers. If the digest changes, the pods of the
-/// release run other programs.
+/// Returns the digest of the images that a release uses: the chart's defaults, overridden by the merged values. If the
+/// digest changes, the pods of the release run other programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));

@@ -39,8 +39,8 @@ pub(super) struct Stack {
 /// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available, and for each path in `unset` that is invalid. osdpl can't
-/// run helm for such a release.
+/// Returns a finding for each layer that is not available, and for each path in `unset` that is invalid. With any of
+/// these findings, osdpl can't run helm for the release.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -229,8 +229,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves in values from a Secret, because osdpl treats each leaf as secret. The result leaves
-/// out empty maps: they contain no secret, and another layer may set keys below them.
+/// Returns the paths of all leaves in values from a Secret, because osdpl treats each leaf as secret. Leaves out empty
+/// maps, because they contain no secret, and another layer may set keys below them.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()

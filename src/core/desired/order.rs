@@ -36,8 +36,8 @@ impl Desired {
     /// Returns for each release an estimate of the time that the release and its longest chain of dependents take.
     ///
     /// Each release in a chain adds the number of its Jobs, plus one for helm, to the estimate. If only the pods of a
-    /// dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds only one, because its Jobs
-    /// run at the same time as the Jobs of the release.
+    /// dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds only one: its Jobs run at the
+    /// same time as the Jobs of the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =

@@ -46,7 +46,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the value of a key is no password although the key may contain a word such as `secret`.
+/// Whether the value of a key is not a password, even if the key contains a word such as `secret`.
 ///
 /// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
 /// rule (`secrets:post`).
@@ -54,8 +54,8 @@ fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
-/// The minimum length in bytes of a password that osdpl also searches within longer strings, such as URLs. A shorter
-/// password may be part of another word, so osdpl redacts only strings that equal the password.
+/// The minimum length in bytes of a password that osdpl also finds inside of longer strings, such as URLs. A shorter
+/// password may be part of another word, so osdpl finds only strings that equal it.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

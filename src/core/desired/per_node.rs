@@ -89,8 +89,8 @@ pub(super) fn layer(
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer that overrides all
-/// others.
+/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. This layer overrides
+/// all other layers.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {

@@ -27,9 +27,9 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers, low to high, of each release whose layers are all available.
+    /// For each release whose layers are all available: its layers, low to high.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers, low to high, of each release of which some layers are not available.
+    /// For each release of which a layer is not available: its available layers, low to high.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.
@@ -134,8 +134,8 @@ impl Source<'_> {
 
     /// Builds the desired release from its merged values.
     ///
-    /// `secret` are the paths of secrets in the values. `marked` also contains the paths that a layer marks as secret, but
-    /// a later layer overrides with a plain value.
+    /// `secret` are the paths of secrets in the values. `marked` are all paths that any layer marks as secret, even if
+    /// a later layer overrides the secret with a plain value.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -219,10 +219,10 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of the settings on which running OpenStack instances depend, if the catalogue names such
-/// settings.
+/// Returns the digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no
+/// such settings.
 ///
-/// If the expression fails, the function returns `None`, because merging the values reports the error.
+/// Also returns `None` if the expression fails, because osdpl reports this error when it merges the values.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)

@@ -18,15 +18,14 @@ use osdpl_values::expr::{Expression, Scope, Template};
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
 /// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which. So besides the
-/// unknown names, osdpl reports only findings that are right for every known name that the user may have meant.
+/// unknown names, osdpl reports only findings that apply whichever known name the user meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
         // If the OpenStack release is unknown, its variables are missing, and expressions report useless errors. So
-        // start with the findings of the first candidate, which differs from the spec only in a known OpenStack
-        // release.
+        // start with the findings of the first candidate, which is the spec with a known OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -195,8 +194,8 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the catalogue's checks of presets and features and, if none refuses the spec, determines the certificates of
-/// the cloud.
+/// Runs the catalogue's checks of presets and features. If osdpl does not refuse the spec, also determines the
+/// certificates of the cloud.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);

@@ -39,10 +39,10 @@ type Dependents = BTreeMap<String, BTreeSet<String>>;
 /// the spec enables by name.
 #[derive(Default)]
 struct Needed {
-    /// The services that releases need to start, each with these releases.
+    /// The services that releases need to start, each with the releases that need it.
     services: BTreeMap<String, Dependents>,
-    /// The services that releases use but can start without, because the user may provide a replacement. Each service
-    /// has the releases that use it.
+    /// The services that releases use but can start without, each with the releases that use it. The user may provide a
+    /// replacement for such a service.
     optional: BTreeMap<String, Dependents>,
     /// The needed releases that are missing although their service is part of the cloud. The key is the service and the
     /// missing release; the value contains the releases that need the missing release.
@@ -201,8 +201,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a release that other releases need, but that the features in the spec exclude from the
-/// cloud.
+/// Returns the error about a release that other releases need, but that is not part of the cloud because of the
+/// features in the spec.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
@@ -272,8 +272,10 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
-/// Returns the external services with their hosts and ports. Adds an error for each service that can't be external, and
-/// for each credential of an external service for which the spec must name a Secret, but names none.
+/// Returns the external services with their hosts and ports.
+///
+/// Adds an error for each service that can't be external. Also adds an error for each credential that an external
+/// service requires from a Secret of the user, if the spec names no such Secret.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -18,8 +18,8 @@ const NAMED: usize = 5;
 /// helm-toolkit, `extraObjects`, and `overrides` (values by node).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps in which the user chooses keys, each with the number of keys above these keys. For `conf` the
-/// number is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`.
+/// The top-level maps in which the user chooses keys, each with the number of keys above the chosen keys. For `conf`,
+/// this number is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Returns one warning for each location at which a user wrote unknown keys, even if the location applies to several
@@ -105,8 +105,8 @@ struct Unknown<'a> {
     key: String,
     /// The map of the chart's known keys in which the key is missing.
     siblings: &'a KeyTree,
-    /// Whether the chart accepts any key at this level, so that osdpl reports the key only as a likely typo of a known
-    /// key.
+    /// Whether the chart accepts any key at this level. If so, osdpl reports the key because it is likely a typo of a
+    /// known key.
     is_typo: bool,
 }
 
@@ -126,7 +126,7 @@ impl Unknown<'_> {
 
 /// Returns the keys of a layer that a chart does not know, except for keys for which `is_reported` returns true.
 ///
-/// If the layer applies to several releases, leaves out the keys that the chart of any of these releases knows.
+/// If the layer applies to several releases, the result contains only keys that none of their charts knows.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -183,7 +183,7 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
 
 /// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys.
 ///
-/// Also returns `None` for an unknown key in a map whose keys the user chooses, unless the key is a likely typo.
+/// In a map whose keys the user chooses, the function reports an unknown key only if the key is a likely typo.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -214,7 +214,7 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that looks like a typo of a known key is a valid name of its own.
+/// Whether a key is a valid name of its own, although it looks like a typo of a known key.
 ///
 /// The key is valid if the catalogue sets it (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
 /// below `conf` or `endpoints` is also valid if any chart has a key of this name anywhere.

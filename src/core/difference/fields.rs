@@ -12,7 +12,7 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys whose string is the name of a list item. In two lists, osdpl compares the items with the same name.
+/// The keys under which list items have their names. In two lists, osdpl compares the items with the same name.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
@@ -29,7 +29,7 @@ pub struct FieldChange {
     /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The removed and added lines of a text with several lines that changed; empty for any other value.
+    /// The removed and added lines, if the value is a text with several lines; else empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
 }
@@ -93,8 +93,8 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // If two texts differ only in secrets, they are equal after the scrubber has redacted both, and
-                // `diff_lines` would return no line.
+                // If two texts differ only in secrets, they are equal after the scrubber has redacted both. Then there
+                // are no changed lines to show.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });

@@ -158,8 +158,8 @@ impl Rule {
     }
 }
 
-/// Whether the new manifest of a Service sets an address, and the old manifest does not set the same address. A Service
-/// of type `ExternalName` has no address, so Kubernetes allows a change from or to this type.
+/// Whether the new manifest of a Service sets an address that the old manifest does not set. A Service of type
+/// `ExternalName` has no address, so Kubernetes allows a change from or to this type.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
     let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");

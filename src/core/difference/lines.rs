@@ -10,10 +10,10 @@ const MOST: usize = 20;
 /// difference as changed.
 const PAIRS: usize = 1 << 22;
 
-/// Returns the lines to remove (`-`) and to add (`+`) that turn `before` into `after`: as few lines as possible.
+/// Returns the fewest lines to remove (`-`) and to add (`+`) that turn `before` into `after`.
 ///
-/// If there are more lines than [`MOST`], the result contains removed and added lines, and its last line contains the
-/// number of omitted lines.
+/// If there are more than [`MOST`] lines, the result contains only some of the removed and added lines. Its last line
+/// then contains the number of omitted lines.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();

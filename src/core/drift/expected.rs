@@ -34,8 +34,8 @@ pub struct ObservedDrift {
 /// Returns the objects of a release's manifest that osdpl watches for drift, each with the expected fields.
 ///
 /// The result does not contain objects with `helm.sh/resource-policy: keep`, because several releases may share them.
-/// It does not contain Jobs with a TTL either, because Kubernetes may have deleted them. `server_side` says whether
-/// helm used server-side apply.
+/// Nor does it contain Jobs with a TTL, because Kubernetes deletes them some time after they finish. `server_side` says
+/// whether helm used server-side apply.
 pub fn list_watched_objects(
     manifest: &[Object],
     release: &ReleaseKey,

@@ -103,7 +103,7 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 impl WriterTrace {
     /// Returns the fields that someone removed: the manifest sets them, but they have fewer owners than expected.
     ///
-    /// A writer of the list or map around a field also owns the field, because the API server tracks an atomic list or
+    /// A writer also owns a field if it owns the list or map around the field: the API server tracks an atomic list or
     /// map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
@@ -121,8 +121,8 @@ impl WriterTrace {
 
 /// Returns the path that osdpl reports for a removed field.
 ///
-/// If someone removed all fields of the map or list around this field, the result is the path of the map or list, so
-/// that osdpl reports all these fields once.
+/// If someone removed all fields of the map or list around this field, the result is the path of the map or list. osdpl
+/// then reports this path once, instead of each field.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));

@@ -1,5 +1,5 @@
-//! Builds requests for tokens to Keystone (Identity API v3), and reads Keystone's API version and service catalogue
-//! from its responses.
+//! Builds requests for Keystone tokens (Identity API v3), and reads Keystone's API version and service catalogue from
+//! the responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +33,7 @@ impl Login {
     /// Returns the credentials of the cloud's administrator from the values of Keystone's release; `None` if these
     /// values contain no password.
     ///
-    /// The values are at `endpoints.identity.auth.admin`. Upstream's defaults replace missing names.
+    /// The credentials are at `endpoints.identity.auth.admin`. A missing name gets upstream's default.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =

@@ -26,7 +26,7 @@ pub enum ProbeResponse {
 }
 
 impl ProbeResponse {
-    /// Returns why this response is bad; `None` if its status code is one of the codes `accept`.
+    /// Returns why the response is bad; `None` if `accept` contains its status code.
     pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,

@@ -28,12 +28,12 @@ pub struct Target {
     pub url: Url,
     /// The HTTP status codes with which a healthy API may respond.
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone's. Its response must describe version 3 of the API.
+    /// Whether the API is Keystone's. Keystone's response must describe version 3 of its API.
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
-    /// Whether Keystone's service catalogue must contain the API: true as soon as helm has deployed the release,
-    /// because the Jobs that register the API have then completed.
+    /// Whether Keystone's service catalogue must contain the API. This is true once helm has deployed the release,
+    /// because the Jobs that register the API are then complete.
     pub registered: bool,
     /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, if helm has
     /// not deployed Keystone's release yet, or if the values contain no password.
@@ -125,7 +125,7 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
     }
 }
 
-/// Returns the value of a setting that applies to the internal endpoint of an API.
+/// Returns the value that a setting has for the internal endpoint of an API.
 ///
 /// In upstream's charts, a setting is a single value for all endpoints of the API, or a map with a value for each
 /// endpoint, such as `internal`, and a `default`.

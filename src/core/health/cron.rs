@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The `kind` in an owner reference by which osdpl recognizes a Job that a CronJob created.
+/// The kind of owner by which osdpl recognizes a Job that a CronJob created.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -94,13 +94,14 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, with the name of the Job that shows this problem; `None` if the `CronJob` is
-/// suspended or its last run succeeded.
+/// Returns the problem of a `CronJob` and the name of the Job that has it; `None` if the `CronJob` is suspended or has
+/// no problem.
 ///
-/// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue. The
-/// result depends on the newest finished run, so osdpl reports a failure until a later run succeeds. If Kubernetes
-/// keeps no Jobs (`failedJobsHistoryLimit: 0`), the result depends on the time of the last success in the `CronJob`'s
-/// status (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue.
+///
+/// The newest finished run decides, unless a later run makes no progress. So osdpl reports a failure until a later run
+/// succeeds. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the times in the `CronJob`'s status decide: its
+/// last run failed if no success followed (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

@@ -49,7 +49,7 @@ impl Status {
 /// created the Job, or if the Job is being deleted.
 ///
 /// osdpl finds the release by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on the Job or its pod
-/// template. A `CronJob`'s Jobs belong to no revision of the release.
+/// template. osdpl skips the Jobs of a `CronJob`, because they belong to no revision of the release.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {

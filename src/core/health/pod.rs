@@ -114,7 +114,7 @@ pub struct Cause {
     pub failing: Option<FailedContainer>,
 }
 
-/// The severity of a cause, in ascending order.
+/// The severity of a cause. The variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.
@@ -134,7 +134,7 @@ pub enum Severity {
 pub struct FailedContainer {
     /// The name of the container.
     pub container: String,
-    /// The number of restarts of the container. Together with the pod's uid it identifies one failure.
+    /// The number of restarts of the container. Together with the pod's uid, this number identifies one failure.
     pub restarts: i32,
     /// Whether the container runs again. The log of its previous run then contains the failure.
     pub previous: bool,
@@ -150,7 +150,7 @@ impl UnreadyPod {
     }
 }
 
-/// Returns a pod that is not ready, with the cause; `None` if the pod is ready or has succeeded, or if no workload or
+/// Returns the pod, with the reason why it is not ready; `None` if it is ready or has succeeded, or if no workload or
 /// Job owns it.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {

@@ -1,4 +1,4 @@
-//! Formats the error of a controller, such as a ReplicaSet's, that can't create pods.
+//! Formats the error of a controller that can't create pods, such as the controller of ReplicaSets.
 
 use super::workload::Condition;
 

@@ -166,8 +166,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component of a workload, from the labels of the workload or, if upstream omits these labels, from the
-/// labels of its pods. Without any labels, the component has the names of the release and the workload.
+/// Returns the component of a workload, from the labels of the workload or of its pods, because upstream omits the
+/// labels of some workloads. If both have no labels, the component has the names of the release and the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;

@@ -88,8 +88,8 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // A chart of the form `conf` prefers an entry that names the node to an entry that selects it by label,
-        // whatever their order. Between two entries by label, the later one wins.
+        // With the form `conf`, an entry that names the node wins over an entry that selects the node by label,
+        // whatever their order. If both entries select by label, the later entry wins.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
@@ -126,8 +126,9 @@ fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether a chart of the form `root` gives a node the values of both entries that select the node. The chart does so
-/// if both entries select by name, or both by the same label key.
+/// Whether a chart of the form `root` gives a node the values of both entries that select the node.
+///
+/// The chart does so if both entries select by name, or if both select by the same label key.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

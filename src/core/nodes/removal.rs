@@ -19,22 +19,22 @@ pub type LabelLosses = BTreeMap<String, String>;
 /// The state of the removal of labels after a pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelRemoval {
-    /// The approved removal that the operator carries out, for the status; `None` if there is none.
+    /// The approved removal, for the status; `None` if no removal is approved.
     pub status: Option<LabelRemovalStatus>,
     /// The labels whose removal waits for approval.
     pub awaiting: LabelLosses,
-    /// The number of nodes of the approved removal that still have their labels.
+    /// The number of nodes that still have labels whose removal is approved.
     pub left: usize,
 }
 
-/// Who approved the removal of labels in the present target.
+/// Who approved the removal of labels that the present target hash covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody.
     Missing,
     /// The spec, with `spec.nodes.rollout.approval: Automatic`.
     Spec,
-    /// A person approved the target with this hash.
+    /// A person approved this target hash.
     Person(&'a str),
 }
 
@@ -43,7 +43,7 @@ pub enum LabelApproval<'a> {
 pub struct LabelBatch {
     /// The nodes from which the operator removes labels now.
     pub nodes: BTreeSet<String>,
-    /// When the next batch may start; `None` if no batch has to wait for the time.
+    /// When the next batch may start; `None` if no further batch is due.
     pub requeue_at: Option<Timestamp>,
 }
 
@@ -53,9 +53,11 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect()
 }
 
-/// Returns the removal in the status if it is not finished: a node still has its labels, or the resource still has the
-/// annotation of the approval, because the approval also applies to other changes. `approval` is the hash in that
-/// annotation.
+/// Returns the removal `stored` in the status; `None` if there is none, or if it is finished.
+///
+/// A removal is finished when no node has the labels to remove any more, and the resource no longer has the annotation
+/// of the approval. The annotation may stay longer than the labels, because the approval also applies to other changes.
+/// `approval` is the hash in that annotation.
 ///
 /// The result lacks nodes that got the labels back, so that a later removal of these labels needs another approval.
 pub fn unfinished(
@@ -77,10 +79,10 @@ pub fn unfinished(
     (is_open || removal.nodes.iter().any(|(name, labels)| is_left(name, labels))).then_some(removal)
 }
 
-/// Returns all labels that the present target removes: the `pending` labels, and the labels of the unfinished removal
-/// that are already gone.
+/// Returns all labels that the target hash covers: the `pending` labels, and the labels that the unfinished removal
+/// `stored` has already removed.
 ///
-/// The result stays the same while the operator carries out the approved removal.
+/// So the target hash stays the same while the operator carries out the approved removal.
 pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>) -> LabelLosses {
     let approved = stored.map(|stored| stored.nodes.clone()).unwrap_or_default();
     approved.into_iter().chain(pending.clone()).collect()
@@ -88,7 +90,7 @@ pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>
 
 /// Returns the nodes from which the operator removes `pending` labels now.
 ///
-/// `stored` is the unfinished removal in the status of the resource: the operator removes no other labels.
+/// `stored` is the unfinished removal in the status. The operator removes only labels that it contains.
 pub fn next_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -101,8 +103,8 @@ pub fn next_batch(
         return LabelBatch::default();
     }
     let pause = SignedDuration::from_secs(settings.pause().into());
-    // A last batch in the future means that somebody has set the clock back. The operator then does not wait: until the
-    // clock is there again, it could take hours.
+    // If the last batch is in the future, somebody has set the clock back. Then do not wait, because the wait could
+    // take hours.
     let last = stored.last_batch.as_ref().filter(|last| last.0 <= now);
     let until = last.and_then(|last| last.0.checked_add(pause).ok());
     if let Some(until) = until.filter(|until| *until > now) {
@@ -115,8 +117,8 @@ pub fn next_batch(
     LabelBatch { nodes, requeue_at }
 }
 
-/// Returns the state of the removal after a pass that executes `batch`. `approval` says whether a person or the spec
-/// approved the present target.
+/// Returns the state of the removal after a pass that executes `batch`. `approval` says who approved the present target
+/// hash.
 pub fn after_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -206,7 +208,7 @@ mod tests {
         let all = pending(&["a", "b", "c"]);
         let approved = after_batch(&all, None, &LabelBatch::default(), HASH, at(0)).status;
         let node = |ours| Node::new(None, None, Some(ours));
-        // The removal from `b` is done, `a` has the role again, and `c` gets it back now.
+        // The labels of `b` are removed, `a` has its label again, and the change gives `c` its label back.
         let nodes: Inventory =
             [("a".to_owned(), node("switch=on")), ("b".into(), node("")), ("c".into(), node(""))].into();
         let gain = LabelChange {

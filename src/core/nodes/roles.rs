@@ -11,8 +11,7 @@ use crate::observed::{Labels, Node};
 /// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// The values that roles want for the labels of a node. For each label and value, the map contains the names of the
-/// roles.
+/// The labels that roles want on a node: label key → label value → names of the roles that want this value.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
 /// The warnings by field and message, each with the names of the nodes that it is about.
@@ -42,7 +41,8 @@ pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, i
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
-        // A typing error in a selector must not remove the labels from all nodes at once.
+        // Keep the labels of a role without nodes: a typing error in its selector must not remove the labels from all
+        // nodes.
         for (role, _, labels) in &unmatched {
             for (key, value) in labels.iter().filter(|label| has_set(node, *label)) {
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
@@ -63,7 +63,7 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Whether the selector of a role matches no node, or no node has the role.
+/// Whether the selector of a role matches no node or, if the role has no selector, none of the named nodes exists.
 fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     match &role.selector {
         Some(selector) => !nodes.values().any(|node| selector_matches(selector, &node.labels)),
@@ -122,9 +122,9 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> O
 /// Returns the labels that the operator must own on a node. Adds a warning for each label that the operator cannot set
 /// to the value that a role wants.
 ///
-/// The operator leaves out a label if another writer has set it to another value. If roles want different values for a
-/// label, the operator keeps a value that it has set itself, if one of the roles still wants that value. If not, the
-/// operator leaves the label out.
+/// The result lacks a label that another writer has set to another value. If roles want different values for a label,
+/// the result contains the present value of the label, but only if the operator set this value and one of the roles
+/// wants it.
 fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -144,8 +144,8 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // If roles want different values, keep the current value if the operator set it and a role wants it. Without
-        // the label, pods that select nodes by this label would have to stop.
+        // Keep the present value if the operator set it and a role wants it: if the node lost the label, the pods that
+        // select nodes by this label would stop.
         if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }

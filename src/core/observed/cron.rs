@@ -16,8 +16,8 @@ pub struct ObservedCronJob {
     pub release: String,
     /// The component of the `CronJob`, from the labels `application` and `component` of the `CronJob` or of its pods.
     ///
-    /// Most upstream charts set no such labels. Then `application` is the name of the release, and `component` is the
-    /// name of the `CronJob`.
+    /// Most upstream charts do not set these labels. Without them, `application` is the name of the release, and
+    /// `component` is the name of the `CronJob`.
     pub component: Component,
     /// Whether the `CronJob` is suspended, so that its schedule starts no runs.
     pub suspended: bool,

@@ -21,8 +21,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns a node with these labels. `annotation` is the value of the annotation that lists the labels that the
-    /// operator set.
+    /// Returns a node with these labels. `annotation` is the value of its annotation [`crate::api::NODE_LABELS`].
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
         let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
         let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -35,7 +34,7 @@ impl Node {
         }
     }
 
-    /// Formats labels for the annotation that lists the labels that the operator set.
+    /// Formats labels as the value of the annotation [`crate::api::NODE_LABELS`].
     pub fn annotation(labels: &Labels) -> String {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }

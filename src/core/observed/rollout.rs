@@ -12,7 +12,7 @@ use crate::catalog::Component;
 pub struct OnDelete {
     /// The uid of the `DaemonSet`, which identifies its pods and revisions.
     pub uid: String,
-    /// The number of nodes without a pod that has the `DaemonSet`'s newest pod template.
+    /// The number of nodes that have no pod with the `DaemonSet`'s newest pod template.
     pub stale: i32,
 }
 

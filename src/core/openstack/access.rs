@@ -42,7 +42,8 @@ impl Access {
 
 /// Returns the URLs and the login for the desired cloud.
 ///
-/// `None` if the cloud has no Keystone, or if Keystone's values do not contain the administrator's password yet.
+/// Returns `None` if the cloud has no Keystone, or if Keystone's values do not contain the administrator's password
+/// yet.
 pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     let all = || {
         desired.releases.iter().filter_map(|(name, release)| {
@@ -66,7 +67,7 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
 /// Returns the URLs and the login for an installed cloud. `recorded` maps the catalogue name of each release to its key
 /// and to the values in its newest record.
 ///
-/// `None` without the values of Keystone and Nova, or if the values don't contain the administrator's password.
+/// Returns `None` if the values of Keystone or Nova are missing, or if they don't contain the administrator's password.
 pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey, &Values)>) -> Option<Access> {
     let of = |is_wanted: fn(&Endpoint) -> bool| {
         recorded.iter().find_map(|(name, (key, values))| {
@@ -84,14 +85,14 @@ pub fn is_compute(endpoint: &Endpoint) -> bool {
     endpoint.endpoint == COMPUTE
 }
 
-/// Whether the desired cloud has Nova. The result is right even before [`access`] has the credentials.
+/// Whether the desired cloud has Nova. Unlike [`access`], this function does not need the credentials.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(is_compute)
 }
 
-/// Returns when a token expires, from the response in which Keystone returned the token; `None` if the response does
-/// not say.
+/// Returns when a token expires, from Keystone's response that contains the token; `None` if the response has no valid
+/// time.
 ///
 /// The field is `token.expires_at` of Identity API v3.
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {

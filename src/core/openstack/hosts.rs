@@ -16,8 +16,7 @@ pub struct HostQuery {
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if the operator cannot list the nodes. The operator then considers no
-    /// node as deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes and so treats no node as deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
@@ -74,8 +73,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, the function assumes
-    /// that every host has a node.
+    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, assumes that every
+    /// host has a node.
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
@@ -100,7 +99,7 @@ impl Hosts {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
 
-    /// Whether Nova still reports any host without a node as up.
+    /// Whether Nova still reports a host as up although the host has no node.
     ///
     /// Nova reports a stopped nova-compute as down only after a minute (`service_down_time`).
     pub fn has_stale_hosts(&self) -> bool {
@@ -112,7 +111,7 @@ impl Hosts {
         find_service(&self.without_node, node)
     }
 
-    /// Removes a host that Nova no longer has from the list of hosts without a node.
+    /// Removes a host from the list of hosts without a node, because Nova no longer has the host.
     pub fn drop_host(&mut self, host: &str) {
         self.without_node.retain(|service| service.host != host);
     }

@@ -32,9 +32,10 @@ pub struct Agents {
     pub agents: Vec<Agent>,
 }
 
-/// Lists the agents of a host, which has the same name in Neutron as in Nova.
+/// Lists the agents of a host.
 ///
-/// The names are equal, because Neutron binds the ports of instances to the host that Nova names.
+/// A host has the same name in Neutron as in Nova, because Neutron binds the ports of instances to the host that Nova
+/// names.
 pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }

@@ -116,10 +116,11 @@ pub fn services() -> Call<Services> {
 /// Finds the nova-compute service of a Kubernetes node.
 ///
 /// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
-/// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node. If
-/// there is none, it compares the first labels of both names (the parts before the first dot), but only if at least one
-/// of the names has no domain. It then returns a host only if exactly one matches. All comparisons ignore case, because
-/// kubelets convert names to lower case.
+/// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node.
+///
+/// If there is none, the function compares the names without their domains (the parts before the first dot), but only
+/// if at least one of the two names has no domain. In this case, it returns a host only if exactly one host matches.
+/// All comparisons ignore case, because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -127,16 +128,16 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Compare first labels only if one of the names has no domain, because two different full names belong to
-            // two hosts.
+            // Ignore the domain only if one of the names has no domain, because two different full names belong to two
+            // hosts.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())
     })
 }
 
-/// Excludes a nova-compute service from scheduling: Nova places no further instances on its host. Nova limits the
-/// reason to 255 characters.
+/// Disables a nova-compute service, so that Nova places no further instances on its host. Nova limits the reason to 255
+/// characters.
 pub fn disable(id: &str, reason: &str) -> Call<()> {
     let reason: String = reason.chars().take(255).collect();
     change(id, json!({"status": "disabled", "disabled_reason": reason}))
@@ -260,7 +261,7 @@ pub fn migrations(host: &str) -> Call<Migrations> {
 
 /// Lists all migrations to or from a host, including cold migrations and evacuations.
 ///
-/// Nova cannot filter by the destination alone.
+/// The result contains both directions, because Nova cannot filter by the destination alone.
 pub fn moves(host: &str) -> Call<Migrations> {
     Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", encode(host)))
 }

@@ -15,7 +15,7 @@ const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 /// What osdpl does about the drift of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftAction {
-    /// Only report the drift.
+    /// Only report the drift, because the spec does not request its repair.
     Reported,
     /// Do not repair the drift, because the release is paused or its namespace is being deleted.
     Paused,
@@ -70,7 +70,7 @@ impl Context<'_> {
     /// Whether osdpl upgrades a release that already has the desired inputs. osdpl does so if the drift of the release
     /// is due for repair, or if a person requested a repair by the release's name.
     ///
-    /// The annotation value `all` selects only releases with drift.
+    /// The annotation value `all` requests a repair only of releases with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);

@@ -1,5 +1,5 @@
-//! Decides what osdpl does before helm runs for a release: wait for the end of a backoff or for needs, delete Jobs,
-//! clean up.
+//! Decides what osdpl does before it runs helm for a release: it waits for a backoff or for needed components, deletes
+//! Jobs, and cleans up.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,8 @@ impl Context<'_> {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
-        // osdpl can't tell whether the spec or an addition changed the inputs, so every change waits.
+        // osdpl can't tell whether the spec or an addition to the catalogue changed the inputs. So while an addition
+        // waits for approval, all new inputs wait.
         let has_new_inputs = record.is_none_or(|record| record.inputs.as_deref() != Some(release.inputs.as_str()));
         if has_new_inputs && !self.policy.changed_additions.is_empty() && !self.approved() {
             return Step::Wait(Wait::Approval(Reason::Additions(self.policy.changed_additions.clone())));
@@ -52,8 +53,8 @@ impl Context<'_> {
     /// Returns the wait after a failed operation with the same inputs; `None` if no such operation failed, or if the
     /// backoff is over.
     ///
-    /// If a person requests a repair, that person has probably fixed the cause of the failure. So the delay is then as
-    /// short as for [`RetryCondition::Time`].
+    /// If a person requests a repair, that person has probably fixed the cause of the failure. So a requested repair
+    /// waits only for the short delay of [`RetryCondition::Time`].
     pub(super) fn backoff(&self, name: &str, key: &ReleaseKey, verb: Verb, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -100,10 +101,11 @@ impl Context<'_> {
 /// Returns the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the body of the newest
 /// record.
 ///
-/// osdpl deletes plain Jobs because they are immutable. It deletes hook Jobs only if images change: helm replaces hook
-/// Jobs only after it has changed the workloads, so new pods would find the old `db-sync` complete and start on an old
-/// database schema. osdpl takes the names of hook Jobs from helm's record, because chart versions may use different
-/// names.
+/// osdpl deletes plain Jobs, because they are immutable. It deletes hook Jobs only if images change. helm itself
+/// replaces hook Jobs only after it has changed the workloads. Until then, the new pods would find the old `db-sync`
+/// complete and start on an old database schema.
+///
+/// osdpl takes the names of hook Jobs from helm's record, because chart versions may use different names.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {

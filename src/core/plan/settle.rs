@@ -45,8 +45,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // A Job that does not exist does not make the release wait. A missing hook Job completed before helm recorded
-        // the revision as deployed, and the deletion of a plain Job is drift.
+        // Do not wait for a missing Job. A missing hook Job completed before helm recorded the revision as deployed. A
+        // missing plain Job is drift.
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
@@ -60,13 +60,15 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
 
 /// Whether the workload is a `DaemonSet` that selects no node.
 ///
-/// Such a workload makes the release wait only if the catalogue lists the workload's component for the release.
+/// The release waits for such a `DaemonSet` only if the catalogue lists its component for the release.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the release can be ready with this workload. A degraded workload does not keep the release from being ready:
-/// its missing pods are on nodes that are down, and in a large cluster some nodes usually are down.
+/// Whether the workload is ready enough for its release to be ready.
+///
+/// This includes a degraded workload, which lacks only pods on nodes that are down: in a large cluster, some nodes
+/// usually are down.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }

@@ -58,8 +58,8 @@ pub enum Action {
     Unmanage,
     /// Add osdpl's labels to a record that someone else made.
     Adopt {
-        /// Whether the revision equals the desired state. If not, the labels contain the value `adopted` instead of
-        /// digests, and an upgrade follows after approval.
+        /// Whether the revision equals the desired state. If not, osdpl writes labels with the value `adopted` instead
+        /// of digests, and upgrades the release after approval.
         in_sync: bool,
     },
     /// Stop the running helm process, so that osdpl can start another operation: one with the present inputs, or an
@@ -136,8 +136,8 @@ pub enum Wait {
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
-    /// The record is locked by a helm process that someone else started, or by another operator process that still
-    /// runs.
+    /// The newest record is pending, because someone else or another operator process may still run helm for the
+    /// release.
     Locked {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. No watch reports that this
         /// time has come.
@@ -281,8 +281,8 @@ impl Context<'_> {
 
     /// Returns the step that starts an uninstall, or continues one that helm did not finish.
     ///
-    /// If the unfinished uninstall has completed its hooks, osdpl skips them: helm may have deleted objects that they
-    /// use, such as `ConfigMap`s, so they can't succeed again.
+    /// If the unfinished uninstall has completed its hooks, osdpl skips the hooks. They may not succeed again, because
+    /// helm may have deleted objects that they use, such as `ConfigMap`s.
     fn start_uninstall(&self, name: &str, key: &ReleaseKey, why: Reason) -> Step {
         let uninstall = self.uninstall(name, key);
         let record = self.observed.releases.get(key).filter(|record| record.status == Status::Uninstalling);

@@ -15,8 +15,8 @@ pub const INSTANCE_MAX: usize = 40;
 /// Identifies one attempt of osdpl to make a revision. As a label value: `<instance>-<number>-v<revision>`.
 ///
 /// An attempt contains the number of the revision, because helm copies labels: an upgrade by someone else copies
-/// osdpl's labels, and a rollback restores old ones. So the label proves that osdpl made a revision only if it contains
-/// the number of that revision.
+/// osdpl's labels, and a rollback restores old labels of osdpl. So the label proves that osdpl made a revision only if
+/// it contains the number of that revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,

@@ -1,4 +1,4 @@
-//! Distinguishes a chart that the spec or the catalogue changed from a chart whose content someone else changed.
+//! Detects a chart whose content changed although the spec and the catalogue still request the same chart.
 
 use std::fmt;
 

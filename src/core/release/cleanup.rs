@@ -1,14 +1,15 @@
 //! Finds the objects that failed revisions left behind.
 //!
 //! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
-//! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records:
-//! objects of a failed revision that neither the newest revision nor the last deployed revision before the newest has.
-//! osdpl does not look at failures before that deployed revision, because it cleaned up after these failures when helm
+//! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records. A
+//! leftover is an object of a failed revision that is neither in the newest revision nor in the last deployed revision
+//! before it. Failures before that deployed revision need no cleanup, because osdpl cleaned up after them when helm
 //! deployed that revision.
 //!
-//! osdpl lets helm keep three records, so the third attempt makes helm drop the record of the first failure. Therefore
-//! the cleanup runs after a successful operation and also before every upgrade. A label on the failed revision's record
-//! says that its cleanup is done, so that a restarted operator neither repeats the cleanup nor reads the record again.
+//! The cleanup runs after a successful operation and also before every upgrade: osdpl lets helm keep only three
+//! records, so the third attempt makes helm drop the record of the first failure. A label on the failed revision's
+//! record says that its cleanup is done, so that a restarted operator neither repeats the cleanup nor reads the record
+//! again.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
-/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both ignore case and
-/// spaces around the value.
+/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both programs ignore
+/// the case of the value and spaces around it.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
 /// Kinds of objects that osdpl never removes as leftovers, because no later revision could restore their data.
@@ -69,8 +70,8 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
 
 /// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind.
 ///
-/// helm's uninstall removes only the objects of the newest revision, and then deletes all records, so that nothing
-/// names the other objects any more.
+/// helm's uninstall removes only the objects of the newest revision, and then deletes all records. After that, no
+/// record names the other objects any more.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
@@ -109,8 +110,10 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Returns whether a revision of the release `theirs` contains `object`, which is in a manifest of the release `ours`.
-/// `objects` are the objects and hooks of that revision.
+/// Whether `objects` contains `object`.
+///
+/// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
+/// release `ours`.
 ///
 /// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, the
 /// function ignores a namespace in the manifest.

@@ -28,7 +28,7 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 }
 
 /// The top-level fields that osdpl does not collect: the object's identity, and the fields that the API server changes
-/// after helm has applied the manifest. It writes `status` and moves the content of `stringData` to `data`.
+/// after helm has applied the manifest. The API server writes `status` and moves the content of `stringData` to `data`.
 const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringData"];
 
 /// The only field outside of `data` that osdpl collects even if its value is 0.
@@ -37,7 +37,7 @@ const REPLICAS: &str = "spec.replicas";
 /// Returns the fields that a manifest sets in an object, except for metadata.
 ///
 /// The result does not contain fields with a null, empty, false or zero value, because the API server may drop them.
-/// Exceptions are `spec.replicas` and the keys of `data`, which it contains even if they are zero or empty.
+/// But it contains `spec.replicas` even if it is zero, and the keys of `data` even if they are empty.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

@@ -66,7 +66,8 @@ fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T
     Ok(found)
 }
 
-/// Adds the converted object to `found`, or the objects in it if its kind is `List` or a kind such as `ConfigMapList`.
+/// Converts an object and adds it to `found`. If the object is a list (of the kind `List` or, for example,
+/// `ConfigMapList`), adds its items instead.
 fn collect<T>(
     mut object: Map<String, Value>,
     convert: &mut impl FnMut(Map<String, Value>) -> Option<T>,
@@ -108,8 +109,8 @@ fn string(value: Option<&Value>) -> Option<&str> {
 }
 
 fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
-    // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on it: they write their own
-    // hook annotations after the user's annotations.
+    // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on this: they write their
+    // own hook annotations after the user's annotations.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,

@@ -88,8 +88,8 @@ pub struct RecordMeta {
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of the way in which values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`];
-    /// meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of how values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
@@ -100,8 +100,8 @@ pub struct RecordMeta {
     /// The uid of the record's Secret. It distinguishes records with the same name: a release that was uninstalled and
     /// installed again starts at revision 1 again.
     pub uid: Option<String>,
-    /// The resource version of the record's Secret. Writes of osdpl contain this version, so that the API server
-    /// refuses the write if helm has changed the record since osdpl read it.
+    /// The resource version of the record's Secret. osdpl sends this version with each write. If helm has changed the
+    /// record since osdpl read it, the API server refuses the write.
     pub resource_version: Option<String>,
 }
 
@@ -213,8 +213,8 @@ impl<'a> Labels<'a> {
 
     /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label that osdpl cannot have written is an error. If osdpl considered such a record as someone
-    /// else's, it could unlock the record while the helm process still runs.
+    /// An attempt label that osdpl cannot have written is an error. If osdpl treated such a record as someone else's,
+    /// it could unlock the record while the helm process still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

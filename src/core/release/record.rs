@@ -35,7 +35,7 @@ pub struct Record {
     pub server_side: bool,
 }
 
-/// Leaves out the description, which may contain secrets.
+/// Formats the record for debug output without the description, which may contain secrets.
 impl fmt::Debug for Record {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -63,7 +63,8 @@ pub struct Chart {
     pub app_version: String,
 }
 
-/// A hook: an object that helm creates at an event such as `post-upgrade`. helm waits until a Job or Pod completes.
+/// A hook: an object that helm creates at an event such as `post-upgrade`. If the object is a Job or Pod, helm waits
+/// until it completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
@@ -199,7 +200,8 @@ fn list_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D)
 
 /// Deserializes a time that helm wrote (RFC 3339); `None` for `""` and Go's zero time.
 ///
-/// An unreadable time is `None`, too: osdpl only displays times, and must not fail to decode a record because of one.
+/// An unreadable time is also `None`. osdpl only displays times, so an unreadable time must not prevent osdpl from
+/// decoding the record.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let zero = |text: &String| text.starts_with("0001-01-01T00:00:00");

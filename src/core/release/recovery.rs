@@ -21,9 +21,10 @@ pub enum Recovery {
     Uninstall,
 }
 
-/// Returns how osdpl must repair a release record.
+/// Returns the action that recovers a release whose helm process died.
 ///
-/// `status` is the status in the record, and `hooks` are the hooks in the record. `exists` tells whether the object of a pre-install hook is in the cluster.
+/// `status` and `hooks` come from the newest record. `exists` tells whether the object of a pre-install hook is in the
+/// cluster.
 ///
 /// The caller must know that the helm process that made the record is dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
@@ -40,8 +41,8 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A pre-install hook is satisfied if its Job succeeded or its object of another kind exists. helm may have deleted
-    // the object of a hook that succeeded, but the record still has the hook's phase.
+    // A pre-install hook is satisfied if it succeeded, or if its object exists and need not complete. The record tells
+    // whether a hook succeeded, even if helm has deleted its object since.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;

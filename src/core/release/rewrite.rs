@@ -75,7 +75,7 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
         .map_err(|error| DecodeError::NoRelease(format!("its fields cannot be written as JSON again: {error}")))
 }
 
-/// Packs a record like helm: JSON, gzip, base64. It compresses as much as possible, so that the Secret stays below its
+/// Packs a record like helm: JSON, gzip, base64. Compresses as much as possible, so that the Secret stays below its
 /// maximum size.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

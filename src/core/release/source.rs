@@ -75,11 +75,11 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's own templates and default values. osdpl can compute the digest from a chart and from a
-/// record.
+/// Returns a digest of a chart's own templates and default values. osdpl can compute the same digest from a chart and
+/// from a record of that chart.
 ///
-/// A record does not contain the dependencies of the chart. So the digest leaves out their default values: helm adds
-/// these to `defaults` under the keys in `dependencies`. `files` must be sorted by path.
+/// A record does not contain the dependencies of the chart. So the digest leaves out their default values, which helm
+/// adds to `defaults` under the keys `dependencies`. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -101,7 +101,7 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls, because a record may lack a default that is null. Such a default means the same as no default.
+/// Removes nulls. A null default means the same as no default, and a record may lack it.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

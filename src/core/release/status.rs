@@ -13,7 +13,7 @@ pub enum Status {
     Deployed,
     /// helm uninstalled the release and kept its records.
     Uninstalled,
-    /// helm deployed a later revision, which replaced this one.
+    /// helm deployed a later revision, which replaced this revision.
     Superseded,
     /// The operation that made the revision failed.
     Failed,

@@ -89,7 +89,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the status to keep after a complete rollout; `None` if the previous status contains no complete rollout.
+    /// Returns the previous status if its rollout is complete, because a complete rollout stays in the status; `None`
+    /// otherwise.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })

@@ -1,4 +1,4 @@
-//! Counts the pods of a component for its rollout: outdated, new, missing and unhealthy ones.
+//! Counts the outdated, new, missing and unhealthy pods of a component for its rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(super) struct PodCounts {
     pub(super) misplaced: i32,
     /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// The earliest time at which one of the starting pods becomes unhealthy because it is still not ready.
+    /// The earliest time at which osdpl treats a starting pod as unhealthy, because the pod is still not ready.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
@@ -67,13 +67,13 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // Treat a pod that is being deleted as existing: its node is already in the batch, so do not add the node to
-        // the missing ones, too.
+        // A pod that is being deleted still exists here: its node is already in the batch, and must not count as
+        // missing too.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The difference between nodes and pods can hide a missing pod, if another pod runs on a node that its
-        // `DaemonSet` does not select. So also count the nodes of the previous batch that have no pod.
+        // The number of nodes minus the number of pods can be too low: a pod on a node that its `DaemonSet` does not
+        // select hides a missing pod. So also count the nodes of the previous batch that have no pod.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -141,8 +141,7 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the revisions of the newest pod templates of all `DaemonSets`, joined: if one of them changes, the result
-/// changes.
+/// Returns the revisions of the newest pod templates of all `DaemonSets`, joined to one text; `None` if any is unknown.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;

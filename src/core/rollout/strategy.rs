@@ -28,7 +28,7 @@ pub struct Strategy {
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
 /// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`
-/// before helm changes the pod template; with `RollingUpdate`, Kubernetes would then replace all pods without batches.
+/// before helm changes the pod template. Otherwise Kubernetes itself would replace all pods, without osdpl's batches.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))

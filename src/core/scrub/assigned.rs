@@ -10,13 +10,13 @@ const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 /// Values that are never secret, even if their key sounds secret; in lower case.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
-/// The maximum number of secrets that begin within another one, as in `password=token=x`.
+/// The maximum number of secrets that begin within another secret, as in `password=token=x`.
 ///
 /// Without this limit, `password=password=…` would contain as many secrets as words, each as long as the rest of the
 /// text.
 const NESTED: usize = 8;
 
-/// The maximum length in bytes of a secret that begins within another one. The scrubber keeps many encodings of each
+/// The maximum length in bytes of a secret that begins within another secret. The scrubber keeps many encodings of each
 /// secret, so without this limit, a large text could fill the memory.
 const LONGEST_NESTED: usize = 4 << 10;
 

@@ -1,5 +1,5 @@
-//! Recognizes values that are probably secrets although no layer marks them. osdpl neither shows such values nor writes
-//! them into a spec.
+//! Recognizes values that are probably secrets although no layer of values marks them as secret. osdpl neither shows
+//! such values nor writes them into a spec.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Finds secrets that osdpl does not know by their shape, or by the text around them.
+//! Finds unknown secrets by their shape, or by the shape of the text around them.
 
 use super::assigned::find_assigned_secrets;
 
@@ -92,7 +92,7 @@ fn in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut end = 0;
     for (scheme_end, separator) in text.match_indices("://") {
         let start = scheme_end + separator.len();
-        // The rest of an URL contains no other secrets than the URL.
+        // Skip a `://` within a URL that the loop has already searched.
         if start <= end {
             continue;
         }

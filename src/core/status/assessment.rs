@@ -132,7 +132,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
             Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
-                // A deletion that waits for a person has not failed.
+                // Neither a chart that is still being fetched nor a deletion that waits for a person is a failure.
                 reason::CHART_PENDING | reason::DELETING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
@@ -298,7 +298,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// Describes the lost nodes, and the components that are degraded because their pods on lost nodes are missing.
+/// Describes the lost nodes, and the components that are degraded because they lack pods on these nodes.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
@@ -310,8 +310,8 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// Describes the first release that had failed before a person paused it. Degraded keeps reporting the failure, because
-/// a pause fixes nothing.
+/// Describes the first release that had failed before a person paused it. The condition Degraded keeps reporting the
+/// failure, because a pause fixes nothing.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

@@ -37,8 +37,10 @@ pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Times
     causes.collect()
 }
 
-/// Puts the first root cause of this cloud before a message. Skips failing `CronJobs`, because no component waits for
-/// them, and with `only_stuck` also causes that may resolve by themselves.
+/// Puts the first root cause of this cloud before a message.
+///
+/// Skips failing `CronJobs`, because no component waits for them. If `only_stuck` is true, also skips root causes that
+/// may resolve by themselves.
 pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };

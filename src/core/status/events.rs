@@ -48,14 +48,15 @@ pub enum Subject {
     },
 }
 
-/// Returns the event that osdpl restored credentials in a Secret. The operator publishes the event after it has written
-/// the Secret.
+/// Returns the event that reports restored credentials in a Secret. The operator publishes the event after it has
+/// written the Secret.
 pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     let about = Some(Subject::Secret(restored.secret.clone()));
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// Returns the event that the Job `job` maps new Nova hosts to their cell. `count` is the number of hosts.
+/// Returns the event that reports new Nova hosts, which the Job `job` maps to their cell. `count` is the number of
+/// hosts.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -65,7 +66,7 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
     }
 }
 
-/// Returns the event that osdpl deleted the host of a removed node from Nova and Neutron.
+/// Returns the event that reports the deletion of a removed node's host from Nova and Neutron.
 pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
@@ -75,7 +76,7 @@ pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     }
 }
 
-/// Returns the event that osdpl could not delete the host of a removed node from Nova and Neutron, with the reason.
+/// Returns the event that reports why osdpl could not delete a removed node's host from Nova and Neutron.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
@@ -84,7 +85,8 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// Returns the event that osdpl deleted a cloud but kept objects that the pods of unmanaged releases may need.
+/// Returns the event that reports which objects osdpl kept when it deleted a cloud. The pods of unmanaged releases may
+/// need these objects.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -137,8 +139,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// If helm or workloads only make progress, there is an event only if Ready was true before, or if the cloud was
-/// paused.
+/// While helm or workloads only make progress, the function returns an event only if Ready was true before, or if the
+/// cloud was paused.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -220,7 +222,7 @@ fn still_exists(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Returns the event that helm installs a release, when the release's first record appears.
+/// Returns the event that reports the install of a release, when the release's first record appears.
 ///
 /// helm may finish before the next pass, so the record may have any status.
 fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStatus) -> Option<Event> {
@@ -230,11 +232,11 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// Returns the event that an operation on a release failed; `None` if an event reported the failure before, or if osdpl
-/// stopped helm on purpose.
+/// Returns the event that reports a failed operation on a release; `None` if an event already reported the failure, or
+/// if osdpl stopped helm on purpose.
 ///
-/// The field `is_reported` of the failure says whether an event reported it. The step of the release does not say that,
-/// because the step changes several times after one failure.
+/// Only the field `is_reported` of the failure says whether an event reported it. The step of the release can't tell
+/// this, because it changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {

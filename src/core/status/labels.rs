@@ -1,4 +1,4 @@
-//! Reports the removal of labels from nodes in the status: its line in messages, and its event.
+//! Reports the removal of node labels: its line in the status messages, and its event.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ pub(super) fn removal(report: &Report<'_>) -> Option<(Phase, String)> {
     Some((Phase::Updating, message))
 }
 
-/// Returns the event that a removal waits for approval; `None` if an event reported this target before.
+/// Returns the event that reports a removal that waits for approval; `None` if an event already reported this target
+/// hash.
 pub(super) fn awaiting_event(
     before: &OpenStackDeploymentStatus,
     now: &OpenStackDeploymentStatus,

@@ -1,4 +1,4 @@
-//! Reports rollouts in the status: their condition, their line in messages, and their events.
+//! Reports rollouts: their condition, their line in the status messages, and their events.
 
 use super::Event;
 use super::events::{Subject, event};

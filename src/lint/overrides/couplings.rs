@@ -42,8 +42,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the server release whose values must equal the values of the release `name`.
 ///
-/// The server `rabbitmq-nova` belongs to `nova` alone: it is the server of `nova` and of itself. All other releases use
-/// the shared server `rabbitmq`.
+/// For example, only `nova` uses the server `rabbitmq-nova`, so this release is the server of `nova` and of itself.
+/// Other releases use the shared server `rabbitmq`.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -53,7 +53,7 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the values of a coupling: the values that the server release and the releases that use this server set.
+/// Returns the values that must be equal, as set for the release `server` and for the releases that use this server.
 ///
 /// If the user or an addition overrides one of these values, the result also contains the chart's default of each path
 /// that no layer sets.
@@ -117,8 +117,9 @@ fn coupled_value(
     })
 }
 
-/// Returns the paths in these values that match a pattern with one `*`. A pattern without `*` is a path, and the
-/// function returns it.
+/// Returns the paths in `values` that match a pattern with one `*`.
+///
+/// A pattern without `*` is already a path, so the function returns the pattern itself.
 fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();

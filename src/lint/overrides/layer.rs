@@ -110,7 +110,7 @@ impl LayerCheck<'_> {
     /// Whether the value at a path is intended for the release, because its chart or a lower layer knows the path.
     ///
     /// `spec.common` sets values for every release, but only some charts use these values. So the chart or a lower
-    /// layer must know the whole path. For other layers, it must know only the first key of the path.
+    /// layer must know the whole path. For other layers, the first key of the path is enough.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {

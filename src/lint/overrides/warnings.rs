@@ -1,4 +1,4 @@
-//! Combines warnings about the same location that concern several releases into one finding, or drops them.
+//! Combines the warnings of several releases about the same location into one finding, or drops these warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

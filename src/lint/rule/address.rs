@@ -14,8 +14,9 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// Features use these keys for lists of permitted clients. Networks below these keys may overlap, because nobody
-/// assigns addresses from them.
+/// The keys that features use for lists of permitted clients.
+///
+/// Networks below these keys may overlap, because nobody assigns addresses from them.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.

@@ -94,8 +94,10 @@ pub(crate) fn check_secrets(
     found
 }
 
-/// Checks the certificates that the values of releases contain, in `tls` of an endpoint's `host_fqdn_override`, where
-/// upstream's charts read them. The findings never contain a certificate or key.
+/// Checks the certificates in the values of releases.
+///
+/// Upstream's charts read a certificate from `tls` of an endpoint's `host_fqdn_override`. The findings never contain a
+/// certificate or key.
 pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Finding> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {

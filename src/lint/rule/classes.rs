@@ -15,7 +15,7 @@ use osdpl_values::{Values, get, leaves_with_key};
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// If a chart has this value as its class, the chart sets no class, and the cluster uses its default StorageClass.
+/// The class name with which a chart sets no StorageClass, so that the cluster uses its default StorageClass.
 ///
 /// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";

@@ -20,7 +20,7 @@ const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
 ];
 /// Names that users may write instead of a schedule.
 const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-/// Keys whose value is a schedule: `jobs.*.cron` of the charts, `schedule` of features.
+/// The keys whose values are schedules, such as `jobs.*.cron` of the charts and `schedule` of features.
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 
 /// Checks the schedules of releases and of the spec's features.

@@ -13,7 +13,8 @@ const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule about values.
 ///
-/// An addition to the catalogue may correct values that violate this rule, even if the spec does not name the addition.
+/// An addition to the catalogue may correct values that violate this rule, even if the spec uses no name from the
+/// addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -41,9 +42,10 @@ fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
 impl ReviewInput<'_> {
     /// Returns the response to a review: it refuses an object with errors, and allows an object that has only warnings.
     ///
-    /// The API server has already checked the schema and the CEL rules. The response always allows an object that is
-    /// being deleted, or whose spec does not change: a new version of the operator may have rules that an existing
-    /// cloud violates, and these rules must not block the deletion or other changes of the object.
+    /// The API server has already checked the schema and the CEL rules.
+    ///
+    /// The response always allows an object that is being deleted, or whose spec does not change. Otherwise a rule of a
+    /// new operator version could block the deletion or other changes of an existing cloud.
     ///
     /// If `is_complete` is false, the catalogue may lack additions. Then an error about an existing cloud becomes a
     /// warning if a missing addition may be the cause. A missing addition may cause any error about values. It may

@@ -181,7 +181,7 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Calls `parse_valid_fields`. Returns the names of the parsed fields, and `is_complete`.
+    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and `is_complete`.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::field::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// The text that marks a document as an osdpl resource, even if it is not valid YAML.
+/// The text that marks a document as an osdpl resource, even if the document is not valid YAML.
 const OURS: &str = "osdpl.dev/";
 /// The marker between documents.
 const MARKER: &str = "---";

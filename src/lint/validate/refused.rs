@@ -56,7 +56,7 @@ fn problems(message: &str) -> Vec<String> {
     found
 }
 
-/// Reads a ConfigMap key, and the line number in the value of this key, from the beginning of the text of a problem.
+/// Parses the beginning of a problem's text: a ConfigMap key, and a line number in the value of this key.
 ///
 /// The text has the form `key "presets.edge.yaml":3:5: …`. It has no line number if the problem concerns the whole
 /// value.

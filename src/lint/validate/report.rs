@@ -141,8 +141,8 @@ impl Report {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // For some documents, the report already contains an error about invalid YAML: if the user named the file as an
-        // argument, or if the document looks like an osdpl resource.
+        // The report already contains an error about invalid YAML if the user named the file as an argument, or if the
+        // document looks like an osdpl resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };

@@ -52,7 +52,7 @@ impl ReviewInput<'_> {
         };
         for finding in findings {
             // If the catalogue and the schema report an error about the same field, keep only the catalogue's error,
-            // because its message is more helpful. A warning replaces nothing.
+            // because its message is more helpful. A warning of the catalogue replaces no finding.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))

@@ -120,7 +120,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     )
 }
 
-/// Returns the result of a step that waits, because Nova does not tell whether the compute service is still disabled.
+/// Returns the result of a step that waits because Nova does not report whether the compute service is still disabled.
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(

@@ -45,8 +45,8 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 
 /// Returns until when the controller leaves the status unchanged; `None` if it must decide now.
 ///
-/// The controller leaves only the status of a node that is ready to drain unchanged: for a minute after each query of
-/// Nova, and for another minute as long as Nova is unreachable.
+/// The status stays unchanged only while the node is ready to drain: until the next query of Nova, and for another
+/// minute if Nova is unreachable.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -146,8 +146,8 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
 
 /// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive after the compute service was disabled: its migration may have begun before, or the
-/// scheduler may have placed a new instance on the host before. Nova lists a new instance on its host only when
+/// An instance may still arrive after the compute service was disabled, because its migration had already begun, or
+/// because the scheduler had already placed it on the host. Nova lists a new instance on its host only when
 /// nova-compute begins to create the instance.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let Some(instances) = &mut progress.instances else { return StepResult::Done(String::new()) };
@@ -204,7 +204,7 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // If an instance can't be migrated, a person must act, unless another instance is migrating. Other tasks of
+        // A person must act if an instance can't be migrated and no other instance is migrating. Other tasks of
         // instances do not delay this report, because they may hang.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);

@@ -10,10 +10,10 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// The maximum depth of chart archives in the `charts/` folders of other archives. `helm package` never nests archives.
+/// How deeply archives may be nested in the `charts/` folders of other archives. `helm package` never nests them.
 pub(super) const MAX_DEPTH: usize = 4;
 
-/// The maximum size of headers and padding in a tar stream.
+/// The maximum size of all headers and padding in a tar stream.
 const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 
 /// Reads a chart's `.tgz` to its end and checks each entry.
@@ -116,7 +116,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path of an entry as text, or why osdpl refuses the entry.
+/// Returns the path of an entry as text, or the reason why osdpl refuses the entry.
 ///
 /// On any system, the path must stay below the folder into which the archive is unpacked.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
@@ -155,7 +155,7 @@ fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Cha
     Ok(rest.map(str::to_owned))
 }
 
-/// Writes a chart as a `.tgz`. Equal contents and an equal name of the chart result in equal bytes.
+/// Writes a chart as a `.tgz`. The same content and chart name always result in the same bytes.
 pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::fast()));
     for (path, content) in contents.files() {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The store renames each file when it is complete, so no process sees a partial file. The store uses an archive only
-//! if the archive's content has the expected digest. The user may remove the folder at any time, and then loses only
-//! the records of first pulls. Several processes may share the folder.
+//! if the archive's content has the expected digest. The user may remove the folder at any time. Only the records of
+//! first pulls are lost then. Several processes may share the folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -26,8 +26,7 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age from which the store assumes that a killed process left an entry of `incoming` behind. No pull takes nearly
-/// as long.
+/// The age at which an entry of `incoming` counts as left behind by a killed process. Every pull is much shorter.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.
@@ -148,7 +147,7 @@ fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
 /// Writes a file under a temporary name and renames it, so that `path` is either complete or missing.
 ///
 /// # Errors
-/// The error of the file system; `path` is unchanged then.
+/// If the file system returns an error. `path` is then unchanged.
 pub fn write_atomically(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -19,7 +19,7 @@ use super::source;
 use osdpl_core::release::{chart_fingerprint, dependency_names};
 use osdpl_decide::ChartRequest;
 
-/// Refuses a name, a version, a repository or a digest that is unsafe in paths and on helm's command line.
+/// Refuses a request whose name, version, repository or digest is unsafe in a path or on helm's command line.
 pub(super) fn check_request(request: &ChartRequest) -> Result<(), Error> {
     let refuse = |text: &str, what| Err(Error::InvalidName { text: text.to_owned(), what });
     if !is_name(&request.name) {
@@ -144,8 +144,8 @@ impl Chart {
         definitions.map(text).collect()
     }
 
-    /// Reads the archive, and returns the fingerprint of the chart, which osdpl can also compute from a release record,
-    /// see [`osdpl_core::release::chart_fingerprint`].
+    /// Reads the archive, and returns the fingerprint of the chart. osdpl can compute the same fingerprint from a
+    /// release record, see [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// If the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

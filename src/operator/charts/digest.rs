@@ -45,7 +45,7 @@ impl Digest {
         Self(format!("{:x}", Hexadecimal(&hash.finalize())))
     }
 
-    /// The number of digits that distinguish files in a cache.
+    /// The number of digits that [`Self::short`] returns.
     pub(super) const SHORT: usize = 12;
 
     /// Returns the first twelve digits, which suffice to distinguish files in a cache.

@@ -14,8 +14,8 @@ use super::problem::ChartProblem;
 /// Reads the chart in `folder`.
 ///
 /// Skips files that `.helmignore` names. Follows links as helm does, but only inside `root`, which must be a canonical
-/// path. If `charts/` lacks a dependency, the function reads the dependency from its `file://…` repository. The
-/// function does not compare the dependency with the version range, because such a repository has only one version.
+/// path. If `charts/` lacks a dependency, the function reads the dependency from its `file://…` repository. It ignores
+/// the version range of the dependency, because a `file://…` repository has only one version.
 ///
 /// Adds the state of each file and folder that it reads to `states`.
 pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {

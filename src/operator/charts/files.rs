@@ -183,8 +183,8 @@ impl Expected {
 
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
-/// The lock takes precedence over the digest of a first pull in the status, because a newer osdpl may lock the right
-/// content after someone pulled wrong content.
+/// The lock takes precedence over the first pull's digest in the status: the first pull may have been wrong, and a
+/// newer osdpl may have locked the right content.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

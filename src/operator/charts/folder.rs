@@ -173,10 +173,10 @@ impl<'a> Folder<'a> {
         Ok(names)
     }
 
-    /// Returns the names of all charts in the folder, each with whether helm can install it.
+    /// Returns the names of all charts in the folder; `true` if helm can install the chart.
     ///
-    /// helm cannot install a library. The function reports each archive as installable, because it does not unpack
-    /// archives.
+    /// helm cannot install a library chart. The function does not unpack archives, so each archive counts as
+    /// installable.
     pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {
@@ -194,7 +194,7 @@ impl<'a> Folder<'a> {
 
 /// Returns the version in an archive's file name; `None` if the archive contains another chart.
 ///
-/// `mariadb-backup-1.0.0.tgz` is no archive of the chart mariadb.
+/// For example, `mariadb-backup-1.0.0.tgz` is not an archive of the chart mariadb.
 fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
     file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
 }

@@ -7,11 +7,11 @@
 //! - a map becomes a map with the same keys, and a list with entries becomes a list of the entries' names
 //! - a number or boolean stays the same, and a short string gets the prefix `=`, unless the value is secret
 //! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
-//! - `read` is the value of a key that has no default, but that templates read; the key `*` is any key of a map that
-//!   templates read as a whole
+//! - `read` is the value of a key that has no default, but that templates read; the key `*` stands for any key of a map
+//!   that templates read as a whole
 //!
-//! The format is JSON, because nobody edits the files by hand, and parsing as much YAML would take most of the run time
-//! of a command.
+//! The format is JSON: nobody edits the files by hand, and parsing them as YAML would take most of a command's run
+//! time.
 
 use std::cmp::Reverse;
 
@@ -33,7 +33,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // Add the deepest paths first: if templates read the keys of a map one by one, the tree then contains these keys.
+    // Add the deepest paths first. If the tree already marked `a` as read, `a.b` could not be added below it any more.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -82,7 +82,7 @@ fn describe_entry(item: &Value, path: &Path) -> String {
     }
 }
 
-/// Adds a path that templates read to the tree. Does nothing if a part of the path has a default that is not a map.
+/// Adds to the tree a path that templates read. Does nothing if a part of the path has a default that is not a map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

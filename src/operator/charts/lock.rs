@@ -104,8 +104,8 @@ impl Lock {
                 return Err((format!("charts.{name}.version"), problem));
             }
             if let Some(repository) = repository {
-                // With a digest, the store notices charts that someone replaced on the network. Without a digest, the
-                // connection to the repository must be encrypted.
+                // With a digest, the store notices a chart that someone replaced on the network. Without a digest, only
+                // an encrypted connection protects the chart.
                 let check = if digest.is_some() { source::repository } else { source::encrypted_repository };
                 check(repository).map_err(|error| (format!("charts.{name}.repository"), error.to_string()))?;
             }

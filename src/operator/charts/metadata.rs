@@ -20,7 +20,7 @@ pub struct Metadata {
     /// The version of the software that the chart installs, which osdpl shows to users.
     #[serde(default)]
     pub app_version: Option<String>,
-    /// The type of the chart: `application` or `library`; unset means application.
+    /// The type of the chart: `application` (the default) or `library`.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
     /// The dependencies of the chart: charts that its folder `charts/` must contain.

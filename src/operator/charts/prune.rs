@@ -1,4 +1,4 @@
-//! Removes archives from the cache that nothing references any more, such as a chart of an older lock.
+//! Removes unreferenced archives from the cache, such as a chart of an older lock.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -15,9 +15,8 @@ impl Cache {
     /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
     /// processes; returns the names of the removed files.
     ///
-    /// The function keeps files younger than `age`. The removal never causes a new pull, because the records of first
-    /// pulls reference all pulled archives. For a chart from a folder, the store writes a new archive when someone
-    /// requests the chart.
+    /// The function keeps files younger than `age`. The removal never causes a new pull: the records of first pulls
+    /// reference all pulled archives, and the store packs charts from a folder again on request.
     ///
     /// # Errors
     /// If a folder or a record cannot be read. Then this function removes nothing, because it does not know which
@@ -59,7 +58,7 @@ impl Cache {
     }
 }
 
-/// Whether this is the name of a temporary file, which the cache renames when the file is complete.
+/// Whether the name is that of a temporary file. The cache renames such a file when it is complete.
 fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }

@@ -1,4 +1,4 @@
-//! The interface by which the store downloads charts. The module `helm` implements it with the helm program.
+//! The interface through which the store downloads charts. The module `helm` implements it with the helm program.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct Request {
     pub version: String,
 }
 
-/// The interface of the store to a program that downloads charts from repositories.
+/// The interface through which the store downloads charts from repositories.
 pub trait Pull: Send + Sync + 'static {
     /// Downloads the chart's archive into the empty folder `into`, and returns the path of the archive.
     ///

@@ -1,8 +1,8 @@
-//! Finds the values that a chart's templates read, whether or not its `values.yaml` has them: `.Values.a.b.c`.
+//! Finds the values that a chart's templates read, such as `.Values.a.b.c`, even if its `values.yaml` lacks them.
 //!
-//! osdpl parses the templates, and does not render them. If a template computes a key (`index .Values.pod.tolerations
-//! $component`), the template may read any key of that map. osdpl searches a template of OpenStack-Helm's library only
-//! if a template of the chart includes it.
+//! osdpl parses the templates, and does not render them. If a template computes a key, as in `index
+//! .Values.pod.tolerations $component`, osdpl assumes that it may read any key of that map. osdpl searches a template
+//! of OpenStack-Helm's library only if a template of the chart includes it.
 
 mod token;
 
@@ -145,7 +145,7 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
 }
 
 /// If an action assigns a path to a variable, as in `$x := .Values.a.b` or `$x := .Values.a.b | default dict`, returns
-/// the path. Such an action is not a read of the path.
+/// the path. Such an action does not read the value at the path.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);

@@ -18,8 +18,8 @@ use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 use osdpl_decide::{ChartRequest, ExpectedDigest};
 
-/// How long the store keeps the error of a failed pull, before it pulls again. Passes may request the same chart many
-/// times a second.
+/// How long the store returns the error of a failed pull before it pulls again. Without this delay, passes could cause
+/// many pulls per second.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The maximum number of concurrent pulls. For each pull, a helm process loads the repository's whole index (megabytes
@@ -123,7 +123,7 @@ impl Store {
         state.store_result(result)
     }
 
-    /// Returns the names of the available charts, each with whether the chart can be installed.
+    /// Returns the names of the available charts; `true` if helm can install the chart.
     ///
     /// For a folder, the result contains all charts in the folder. For a repository, the result contains the charts in
     /// the lock, because helm can't list the charts of a repository.

@@ -18,18 +18,18 @@ use osdpl_core::release::{self, Object, Objects};
 /// The prefix of all labels of osdpl.
 const LABEL_PREFIX: &str = "osdpl.dev/";
 
-/// How many objects of a release osdpl checks for marks of another controller. A few objects suffice, because Flux and
-/// Argo CD mark every object.
+/// How many objects of a release osdpl checks for labels and annotations of another controller. A few objects suffice,
+/// because Flux and Argo CD mark every object.
 const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
 ///
-/// An object of these kinds belongs to one release only.
+/// Objects of these kinds belong to one release only.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// If another controller, such as Flux, manages the release with these objects, returns a message that names the
-    /// controller and the remedy.
+    /// Returns which other controller, such as Flux, manages the release with these objects, and the remedy; `None` if
+    /// no other controller does.
     ///
     /// # Errors
     /// If a request to the API server fails.

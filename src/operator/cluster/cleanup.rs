@@ -54,7 +54,8 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // Skip this record, but label it as cleaned up below: a retry could not decode the record either.
+                // Skip this record. The code below still labels it as cleaned up, because a retry could not decode it
+                // either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;

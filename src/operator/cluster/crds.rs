@@ -21,7 +21,7 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs whose owner is an uninstalled release with the name of `key` in another namespace.
+    /// Returns the CRDs that belong to an uninstalled release of the same name in another namespace.
     ///
     /// # Errors
     /// If a request to the API server fails.

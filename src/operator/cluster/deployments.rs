@@ -42,8 +42,8 @@ impl Cluster {
 
     /// Sets annotations on the resource; removes each annotation whose value is `None`.
     ///
-    /// Returns `false` without a write if someone changed the resource concurrently. The change may concern the same
-    /// annotations. It also triggers a pass, which decides again.
+    /// Returns `false` without a write if someone changed the resource concurrently, because the change may concern the
+    /// same annotations. The change triggers a pass, which decides again.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -69,8 +69,9 @@ impl Cluster {
         }
     }
 
-    /// Writes the status if it differs from the status in `deployment`, then records the events. Returns the written
-    /// resource; `None` if this function wrote nothing.
+    /// If the status differs from the status in `deployment`, writes the status, and then records the events.
+    ///
+    /// Returns the written resource; `None` if the status is the same, or the resource no longer exists.
     ///
     /// # Errors
     /// If the write of the status fails, for example because someone else has changed the resource since osdpl read

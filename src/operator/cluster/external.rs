@@ -14,7 +14,7 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::desired::ExternalService;
 use osdpl_decide::HOST_ANNOTATION;
 
-/// The timeout of a lookup of a host. It is short, because a pass waits for the lookup.
+/// The timeout of a DNS lookup. It is short, because a pass waits for the lookup.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the IP addresses of the host of an external service.

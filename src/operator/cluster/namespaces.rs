@@ -68,14 +68,13 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` until the watch has completed its first list, or the API server has forbidden the
-    /// list.
+    /// Returns the namespaces; `None` until the first list is complete, or the API server has forbidden it.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
 }
 
-/// The names of namespaces, each with whether it is being deleted.
+/// The names of namespaces; `true` if the namespace is being deleted.
 type Names = BTreeMap<String, bool>;
 
 #[derive(Default)]

@@ -36,8 +36,8 @@ impl Cluster {
                 }
                 let ours = labels.iter().filter(|(key, _)| !conflicts.contains(key));
                 let ours = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
-                // Apply the labels without the conflicting ones. Only osdpl's annotation can still conflict; `force`
-                // takes it over, because no one else should own this annotation.
+                // Apply the labels without the conflicting ones. Now only osdpl's annotation can conflict. `force`
+                // takes it over, because no one else should own it.
                 self.apply_labels(name, uid, &ours, true).await
             }
             response => response,

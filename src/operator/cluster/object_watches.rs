@@ -1,7 +1,7 @@
-//! The watches whose objects a pass reads: objects that the spec names, osdpl's own objects, namespaces, and objects of
+//! Watches the objects that passes read: objects that the spec names, osdpl's own objects, namespaces, and objects of
 //! Rook.
 //!
-//! Each object that the spec names has a watch on its exact name, so that the operator reads no other Secret.
+//! osdpl watches each object that the spec names by its exact name, so that the operator reads no other Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl ObjectWatches {
     }
 
     /// Watches the additions that a spec in this namespace names, and returns them; `None` until the watches have
-    /// reported all of them.
+    /// reported each addition.
     pub(crate) fn additions(&self, namespace: &str, references: &[AdditionReference]) -> Option<NamedAdditions> {
         let reference =
             |name: &str| Reference { kind: ValuesKind::ConfigMap, namespace: namespace.into(), name: name.into() };
@@ -117,7 +117,7 @@ impl ObjectWatches {
         }
     }
 
-    /// Describes the limits that the watched objects exceed, one line each.
+    /// Returns one line about each limit that the watched objects exceed.
     pub(crate) fn problems(&self) -> Vec<String> {
         [self.own_secrets.problems(), self.own_maps.problems()].concat()
     }

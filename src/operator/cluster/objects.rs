@@ -187,7 +187,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes an object; returns `false` if a newer object has the same name, so that the object no longer exists.
+    /// Deletes an object; returns `false` if the object is already gone, and a newer object has its name.
     async fn delete_one(&self, resource: &ApiResource, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, resource);
         let deleted = match api.delete(&key.name, params).await {
@@ -210,15 +210,15 @@ fn with_uid(params: DeleteParams, uid: Option<&str>) -> DeleteParams {
     DeleteParams { preconditions, ..params }
 }
 
-/// Whether an object does not name another release as its owner. Hooks have no annotations of helm, and not every chart
-/// labels them.
+/// Whether an object may belong to a release, because it names no other release as its owner. Some hooks name no owner:
+/// helm does not annotate hooks, and not every chart labels them.
 fn may_belong_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let group = metadata.labels.as_ref().and_then(|labels| labels.get("release_group"));
     let owner = release::helm_owner(metadata);
     group.is_none_or(|group| *group == release.name) && owner.is_none_or(|owner| owner == *release)
 }
 
-/// Treats the response "not found" as success: an object that is gone needs no change or deletion any more.
+/// Treats the response "not found" as success, because a missing object needs no change or deletion.
 pub(super) fn ignore_missing<T>(response: Result<T, kube::Error>, what: impl FnOnce() -> String) -> Result<(), Error> {
     match response {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

@@ -2,10 +2,10 @@
 //!
 //! Each of the two kinds has one watch in each namespace of the cloud. A cached object may be older than the object in
 //! the API server, but never older than osdpl's last write: the cache also stores the API server's response to each
-//! write, and keeps the version with the higher resourceVersion. If osdpl makes a write from an outdated object, the
-//! API server refuses the write, and osdpl removes the object from the cache.
+//! write, and keeps the version with the higher resourceVersion. If a write is based on an outdated object, the API
+//! server refuses it, and osdpl removes the object from the cache.
 //!
-//! Whoever may write Secrets in a namespace can set the label. So a cache contains at most [`CAPACITY`] bytes. Plans
+//! Anyone who may write Secrets in a namespace can set the label, so each cache is limited to [`CAPACITY`] bytes. Plans
 //! request the objects that are not in the cache one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The capacity of the cache of one kind in one namespace. The objects of a cloud with all services need a tenth of it.
 const CAPACITY: usize = 4 << 20;
 
-/// The size of an object without data: its metadata in memory.
+/// The assumed size of an object's metadata in memory.
 const METADATA: usize = 1 << 10;
 
 /// The number of objects per page of a list. An object has at most 1 MiB.
@@ -59,7 +59,7 @@ struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// The size of all cached objects.
     size: usize,
-    /// Whether the cache had no room for an object since the last list.
+    /// Whether the cache has left out an object for lack of room since the last list.
     is_full: bool,
     /// The names of the objects that the watch has received so far of a list that is not complete yet.
     listed: BTreeSet<ReleaseKey>,
@@ -140,7 +140,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         }
     }
 
-    /// Describes the caches that have no room for all objects, one line each.
+    /// Returns one line about each cache that has no room for all its objects.
     pub(super) fn problems(&self) -> Vec<String> {
         let watched = self.namespaces();
         let full = watched.iter().filter(|(_, watched)| watched.cache().is_full);
@@ -193,7 +193,7 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                // The deleted object may be one that had no room, or make room for another one.
+                // If the cache is full, the deleted object may be one that it left out.
                 !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),

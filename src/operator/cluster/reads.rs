@@ -63,8 +63,8 @@ impl Reader {
             }
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // If the read fails, the response says that the node does not exist. Then the plan keeps the node's name in
-            // the annotation that lists the nodes to forget, and a later pass reads the node again.
+            // If the read fails, report the node as missing. The plan then keeps the node's name in the annotation that
+            // lists the nodes to forget, and a later pass reads the node again.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -77,7 +77,7 @@ impl Reader {
 
     /// Returns the response to a read in a namespace in which the operator has no rights; `None` for any other read.
     ///
-    /// The operator cannot have created objects there.
+    /// Without rights, the operator cannot have created objects there.
     fn response_outside(&self, read: &Read) -> Option<Response> {
         let (namespace, response) = match read {
             Read::Stored(reference) => (&reference.namespace, Response::Stored(Stored::Nothing)),
@@ -178,7 +178,7 @@ impl Reader {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
             // The API server does not know the kind, because Rook is not installed; or the operator has no rights for
-            // Rook. An object store from a time when it had rights keeps osdpl's fields and the label.
+            // Rook. If it had rights earlier, object stores keep osdpl's fields and label.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
@@ -205,8 +205,7 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// This function finds a claim by the label `release_group`, which claims of `StatefulSets` have, or by helm's
-    /// annotations, which claims in a chart's templates have.
+    /// Claims of `StatefulSets` have the label `release_group`. Claims in a chart's templates have helm's annotations.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

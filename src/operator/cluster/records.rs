@@ -128,7 +128,7 @@ impl Reader {
             api.get_opt(&name).await.with_context(|| format!("reading release record {}/{name}", key.namespace))?;
         let Some(secret) = secret else { return Ok(None) };
         let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY)).unwrap_or_default();
-        // Decoding a large record takes tens of milliseconds, which would block the thread for other tasks.
+        // Decoding a large record takes tens of milliseconds, which would delay other tasks on this thread.
         let decoded = tokio::task::spawn_blocking(move || decode(&payload.0)).await;
         let decoded = decoded.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
         Ok(Some(decoded.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))

@@ -12,11 +12,11 @@ use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::{self, ATTEMPT_LABEL, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks the newest record of a release, whose helm process is dead; returns a description of the result for the
+    /// Unlocks the newest record of a release whose helm process is dead; returns a description of the result for the
     /// log.
     ///
-    /// `observed` is the state from which the plan was made. If another helm run has made the record since, this
-    /// function writes nothing.
+    /// `observed` is the state from which the plan was made. If another helm run has written the record since then,
+    /// this function writes nothing.
     ///
     /// # Errors
     /// If the record can't be decoded or a request to the API server fails, for example because the record has changed.

@@ -1,7 +1,7 @@
 //! Reads the secrets that the cluster already contains when the operator starts.
 //!
-//! The scrubber must know these secrets before the first pass: the tasks read logs of failing Jobs at once, and a pass
-//! learns no secrets while the spec is refused or the resource is being deleted.
+//! The scrubber, which removes secrets from logs, must know these secrets before the first pass. The tasks read logs of
+//! failing Jobs at once, and a pass learns no secrets while the spec is refused or the resource is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ use osdpl_values::yaml;
 /// The number of Secrets per page of a list.
 const PAGE: u32 = 8;
 
-/// The maximum size of the contents of all Secrets with osdpl's label. Without it, others who set the label could use
-/// up the memory.
+/// The maximum size of the contents of all Secrets with osdpl's label. Without this limit, anyone who can set the label
+/// could use up the operator's memory.
 const CAPACITY: usize = 4 << 20;
 
 /// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of
@@ -35,8 +35,8 @@ const CAPACITY: usize = 4 << 20;
 /// # Errors
 /// If a request to the API server fails.
 pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
-    // Read the resources as dynamic objects: a resource that does not match this version's CRD must not keep the
-    // operator from starting.
+    // Read the resources as dynamic objects, so that the operator also starts if a resource does not match this
+    // version's CRD.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
@@ -64,7 +64,7 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     Ok(found)
 }
 
-/// Lists Secrets page by page, and returns their contents, as long as the contents are within the capacity.
+/// Lists Secrets page by page, and returns their contents. Stops when the capacity is used up.
 async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize) -> kube::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {

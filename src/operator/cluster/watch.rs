@@ -27,7 +27,7 @@ pub(super) fn spawn_watch<E: Send + 'static>(
 
 /// Whether the error says that the operator lacks the permission for the watch.
 ///
-/// After any other error, callers wait for the watch's next attempt.
+/// After any other error, the watch retries, and callers wait for its next attempt.
 pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
     match error {

@@ -1,7 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! For a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and the task
-//! for hosts write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
+//! On behalf of a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and
+//! the task `hosts` write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of
+//! passes.
 
 mod release;
 
@@ -34,7 +35,8 @@ pub(super) struct Outcome {
     /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because the
     /// API server refused an action.
     pub(super) requeue: bool,
-    /// Whether this pass must not write the status, because the plan includes an eviction that the API server refused.
+    /// Whether this pass must not write the status, because the plan is outdated: the API server refused an eviction,
+    /// or someone has changed the resource.
     pub(super) skip_report: bool,
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.
@@ -45,12 +47,12 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the error of the namespace if this pass could not create it.
+    /// Returns an error if this pass could not create the namespace.
     fn check_namespace(&self, namespace: &str) -> Result<(), Error> {
         self.failed_namespaces.get(namespace).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Returns the error if this pass could not write the namespace or the CRDs of a release.
+    /// Returns an error if this pass could not create the namespace or write the CRDs of a release.
     fn check_prerequisites(&self, release: &ReleaseKey) -> Result<(), Error> {
         self.check_namespace(&release.namespace)?;
         self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
@@ -80,8 +82,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. The function treats any other failed action as refused: the
-    /// status reports the action, and later passes retry it.
+    /// If an action fails that later actions require. Any other failed action counts as refused: the status reports it,
+    /// and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -159,7 +161,7 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // The rate limit of the report ignores this write.
+            // Keep the time of the last report: its rate limit ignores this write.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -238,8 +240,8 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // osdpl has not written the annotations, because someone changed the resource concurrently. That change
-            // triggers a pass.
+            // Someone changed the resource concurrently, so osdpl has not written the annotations. The change triggers
+            // a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -296,6 +298,7 @@ impl Context {
     }
 
     /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
+    /// For an ignored resource, only removes the finalizer.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -352,8 +355,8 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses that the plan's actions may have made outdated. Also forgets the uninstalled releases
-    /// whose Jobs this pass has deleted.
+    /// Forgets the responses to reads that the plan's actions may have made outdated. Also forgets the uninstalled
+    /// releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
@@ -382,14 +385,14 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Converts the result of an action whose failure ends the pass.
+/// Returns the result of an action whose failure ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
 /// Treats a failed action as skipped, and stores its error in `failed` for later actions that need the same object.
 ///
-/// `needed_by` is the key under which the later actions look for the error.
+/// Later actions look for the error under the key `needed_by`.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,

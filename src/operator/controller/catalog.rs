@@ -1,8 +1,7 @@
 //! Provides the catalogue that passes use: the operator's own catalogue, with the additions that the resource names.
 //!
-//! If an addition is missing or invalid, or differs from the digest in the spec, its finding is an error, and the pass
-//! refuses the spec. Releases may use values from the earlier content of the addition, and an upgrade without the
-//! addition would remove these values.
+//! The pass refuses the spec if an addition is missing or invalid, or differs from the digest in the spec. Otherwise an
+//! upgrade could remove values that releases have from the addition's earlier content.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +30,7 @@ pub struct CatalogHandle {
     /// The catalogue that passes use, and its findings.
     current: Mutex<(Arc<Built>, Vec<Finding>)>,
     /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
-    /// this catalogue, because the webhook validates every request and a build takes a while. After a restart, the
-    /// operator builds the catalogue again.
+    /// it, because a build for each request would take too long. After a restart, the operator builds it again.
     validation: Mutex<Option<Arc<Built>>>,
 }
 
@@ -47,7 +45,7 @@ struct Built {
 }
 
 impl Built {
-    /// Returns the errors about additions: those that osdpl could not read, and those that the catalogue rejected.
+    /// Returns the errors about additions that osdpl could not read, or that the catalogue rejected.
     fn findings(&self, named: &NamedAdditions) -> Vec<Finding> {
         let mut findings = named.errors.clone();
         match &self.rejected {

@@ -1,9 +1,9 @@
-//! Fetches the charts of releases in the background; a pass never waits for them.
+//! Fetches the charts of releases in the background, so that a pass never waits for a chart.
 //!
 //! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. As long as
-//! no file is touched, a check only reads times and sizes. A changed chart has another digest. Like every change
-//! without a new spec, the upgrade of its release waits for approval. If the lock forbids the changed chart, osdpl
-//! refuses it.
+//! no file is touched, a check only reads times and sizes. A changed chart has another digest. The upgrade of its
+//! release waits for approval, like every change that no new spec requested. osdpl refuses a changed chart that the
+//! lock forbids.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -167,7 +167,8 @@ impl ChartSource {
     }
 }
 
-/// Returns whether a store takes charts from a folder, and the names of the charts in its lock.
+/// Returns a [`Charts`] that only says whether the store takes charts from a folder, and which charts its lock
+/// contains.
 fn origin(store: &Store) -> Charts {
     let folder = matches!(store.source(), Source::Folder(_));
     Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
@@ -256,7 +257,7 @@ impl Shared {
 
 /// Converts a panic while a chart is read into an error.
 ///
-/// Nothing waits for the task that reads the chart. Without this function, the chart would stay pending after a panic.
+/// Nothing else notices a panic of the task that reads the chart. Without this function, the chart would stay pending.
 async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {
     let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
         let message = format!(

@@ -32,9 +32,10 @@ impl Context {
         });
     }
 
-    /// Returns the cloud's settings from the last plan. If there is no `OpenStackDeployment`, returns
-    /// [`CloudSettings::none`]. Returns `None` if there may be an `OpenStackDeployment`, but no pass has made a plan
-    /// yet.
+    /// Returns the cloud's settings from the last plan, or [`CloudSettings::none`] if there is no
+    /// `OpenStackDeployment`.
+    ///
+    /// Returns `None` if there may be an `OpenStackDeployment`, but no pass has made a plan yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {

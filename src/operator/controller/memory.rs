@@ -40,12 +40,12 @@ pub(super) struct Memory {
     pub(super) responses: Responses,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. The value is `None` if the facts contain the secret,
-    /// else the time of the first pass whose facts did not contain it. osdpl keeps a secret as long as a log may still
-    /// show it. After a restart, osdpl begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The value is `None` as long as the plan's facts contain
+    /// the secret, then the time of the first pass whose facts lacked it. osdpl keeps a secret as long as a log may
+    /// still show it. After a restart, osdpl begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
-    /// The digest of the secrets that the scrubber knows. With this digest, osdpl replaces the scrubber only if the
-    /// secrets change. After a restart, osdpl replaces the scrubber once.
+    /// The digest of the secrets that the scrubber knows, so that osdpl replaces the scrubber only if the secrets
+    /// change. After a restart, osdpl replaces the scrubber once.
     pub(super) scrubber_digest: String,
     /// The last status that osdpl wrote, kept because the watch on the resource may lag. After a restart, osdpl reads
     /// the status from the resource.
@@ -65,7 +65,7 @@ pub(super) struct UnobservedResult {
 }
 
 impl UnobservedResult {
-    /// Whether the watch has reported the record that the process left, or a later record of the release.
+    /// Whether the watch has caught up: it has reported the record that the process left, or a later record.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),

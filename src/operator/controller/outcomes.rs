@@ -52,8 +52,10 @@ impl Context {
 }
 
 /// Returns the newest revision and its status if helm has succeeded and the watch has already reported the revision as
-/// deployed. In all other cases, returns `None`, and osdpl reads the record: the watch may not have reported helm's
-/// last write yet, or someone else has changed the release.
+/// deployed.
+///
+/// Otherwise returns `None`, and osdpl must read the record: the watch may not have reported helm's last write yet, or
+/// someone else has changed the release.
 fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
     let is_deployed = |observed: &&ObservedRelease| {
         observed.status == Status::Deployed
@@ -153,13 +155,13 @@ impl Memory {
         }
     }
 
-    /// Returns the time at which a pass must read a release record again. No watch triggers that pass, so the operator
-    /// must start it at this time.
+    /// Returns the time at which a pass must read a release record again. The operator must schedule this pass, because
+    /// no watch triggers it.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // If a record is still overdue, this pass could not read it. The next read then waits for the retry delay.
+        // A record that is still overdue could not be read in this pass. Its next read waits for the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
@@ -174,7 +176,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts the failure of a release's step in which osdpl could not start helm.
+    /// Counts the failure of a release's step that failed before helm started.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -224,7 +226,7 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     }
 }
 
-/// Returns the remedy for a failure that a later retry alone does not fix; `None` for all other failures.
+/// Returns the remedy for a failure; `None` if a later retry alone can succeed.
 fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<String> {
     let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {

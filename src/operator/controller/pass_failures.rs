@@ -1,7 +1,7 @@
 //! Reports errors of passes in the status of the resource.
 //!
-//! A failed pass ends before its last step, the report, so that the status would stay as the last successful pass has
-//! written it. So this module writes the error to the status, and records an event about the error.
+//! A failed pass ends before its last step, the report, so the status would still show the last successful pass.
+//! Therefore this module writes the error to the status, and records an event about it.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -44,8 +44,8 @@ impl PassFailure {
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
     /// The metric changes even if the status can't be written. `cloud` is the name of the resource, which is also the
-    /// label of the metric. `cloud` is `None` if an older resource takes precedence: that resource may have the same
-    /// name, and the metric then belongs to it.
+    /// label of the metric. It is `None` if osdpl ignores the resource because of an older one, which may own the
+    /// metric of that name.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

@@ -1,9 +1,9 @@
 //! Makes the plan that the operator would make now, for `osdpl plan`: reads and decides like a pass, but applies
 //! nothing.
 //!
-//! The command needs no charts, because the operator's status contains their digests. If the status contains no digest
-//! for a release, the preview assumes that the release is up to date if its record contains the desired values. The
-//! preview then reports that it did not compare the chart.
+//! The command needs no charts, because the operator's status contains their digests. For a release without a digest in
+//! the status, the preview compares only the values: if the release record contains the desired values, the release
+//! counts as up to date. The preview then reports that it did not compare the chart.
 
 mod assume;
 mod observe;
@@ -70,10 +70,10 @@ pub struct Preview {
     pub awaiting_nodes: BTreeMap<String, LabelChange>,
     /// The data plane pods that an upgrade restarts, described for each release.
     pub restarts: BTreeMap<String, String>,
-    /// Whether osdpl refuses the spec, because it has an error.
+    /// Whether osdpl refuses the spec because of an error.
     pub refused: bool,
-    /// Whether the preview made no assumptions about inputs. Then [`plan::Plan::hash`] is the target hash that the
-    /// operator computes.
+    /// Whether [`plan::Plan::hash`] equals the target hash that the operator computes, because the preview made no
+    /// assumptions about inputs.
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Preview {
 /// Without `charts`, this function makes the plan with the digests of the charts in the status.
 ///
 /// # Errors
-/// If the API server cannot be reached, or refuses reads that a plan requires; the message names each of them.
+/// If the API server cannot be reached, or refuses reads that a plan requires; the message names each refused read.
 pub async fn preview(
     client: &Client,
     catalog_with_findings: &CatalogWithFindings,
@@ -113,8 +113,8 @@ pub async fn preview(
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection =
         selection.unwrap_or_else(|| Arc::new(osdpl_decide::selection(deployment, &deployment.spec, catalog)));
-    // Drop `kept`, because it contains a second reference to the desired state. `Arc::into_inner` below requires that
-    // there is only one reference.
+    // Drop `kept`, which contains a second reference to the desired state: `Arc::into_inner` below needs the only
+    // reference.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let nodes = label_changes(&actions, &snapshot, &plan);
@@ -145,7 +145,7 @@ pub async fn preview(
     })
 }
 
-/// Whether the target hash of this plan is the operator's.
+/// Whether this plan has the same target hash as the operator's plan.
 fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     // The hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only if
@@ -197,7 +197,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Repeats read and decide until the plan requests nothing more.
+    /// Repeats the steps read and decide until the plan requests nothing more.
     ///
     /// Returns the last snapshot, the last plan, and the actions of all plans. The function does not execute the
     /// actions of earlier plans: the next snapshot simulates their effect.
@@ -223,8 +223,7 @@ impl<'a> Planner<'a> {
             match plan.hold {
                 Some(Hold::Objects) => self.trigger.notified().await,
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The operator would execute these actions and then decide again. The preview only simulates the
-                // actions.
+                // The operator would execute these actions and then decide again. Simulate the actions instead.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -343,8 +342,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error. The remedy is about the permissions of the operator, but the request used the
-/// permissions of the user.
+/// Removes the remedy from an error, because it concerns the operator's permissions, but the request used the user's
+/// permissions.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
@@ -361,7 +360,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of node labels in the actions with this state of approval.
+/// Returns the changes of node labels in the actions that have this state of approval.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {

@@ -21,15 +21,17 @@ use osdpl_decide::Plan;
 /// The minimum time between two writes of the status if only details have changed.
 ///
 /// During an installation every pass changes details. A write of a large status costs the API server more than a pass
-/// costs the operator, and the pass waits for it.
+/// costs the operator, and the pass waits for the write.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Context {
     /// Writes the status of a plan, and records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`). If only details have changed and the last write is less than a second old, or someone has
-    /// changed the resource, this function writes nothing, and returns the time at which a pass must write the status.
+    /// (`false`).
+    ///
+    /// In two cases, writes nothing and returns the time at which a pass must write the status: only details have
+    /// changed and the last write is less than a second old, or someone has changed the resource.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -70,8 +72,8 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the metrics only after the write. If the write fails, the pass fails, and `pass_failures` sets the
-        // metrics.
+        // Set the metrics only after a successful write. After a failed write, the pass fails, and `pass_failures` sets
+        // them.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
@@ -108,8 +110,8 @@ fn report_inputs<'a>(
     }
 }
 
-/// If someone has changed the resource since the pass has read it, returns the time of the next pass: at once. The next
-/// pass reads the changed resource.
+/// Returns `now` as the time of the next pass if the error is a conflict: the next pass reads the changed resource.
+/// Returns any other error.
 fn retry_conflict(error: Error, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     if error.is_conflict() { Ok(Some(now)) } else { Err(error) }
 }

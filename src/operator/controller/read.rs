@@ -19,8 +19,8 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The text in [`Memory::started`] that marks an uninstall without hooks. For upgrades, the map contains the input
-/// digest. An uninstall has no inputs.
+/// The text in [`Memory::started`] that marks an uninstall without hooks. For an upgrade, the map contains the digest
+/// of its inputs; an uninstall has no inputs.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
 /// The data of a snapshot that comes neither from the tasks nor from the watches.
@@ -105,8 +105,8 @@ pub(super) async fn execute_reads(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // Read the table of running helm processes before the results of ended processes. So the snapshot contains a
-        // process that ends between the two reads as running.
+        // Read the table of running helm processes before the results of ended processes. A process that ends between
+        // the two reads then still counts as running in the snapshot.
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {
@@ -164,7 +164,7 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     }
 }
 
-/// Returns the number of helm processes that still render their chart. Plans limit this number to the number of cores.
+/// Returns the number of helm processes that still render their chart. Plans start at most one such process per core.
 ///
 /// helm writes the release record after rendering, and mostly waits from then on.
 fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {

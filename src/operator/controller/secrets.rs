@@ -23,15 +23,15 @@ use osdpl_core::scrub::Scrubber;
 /// The log of a finished Job may still show the secret.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// The maximum time between two reads of the stored secrets by a standby. No watch reports changes of the Secrets that
-/// users provide.
+/// The maximum time between two reads of the stored secrets by a standby, because no watch reports changes of the
+/// Secrets that users provide.
 const STANDBY_REFRESH: Duration = Duration::from_secs(30);
 
 /// How long a standby collects changes of Secrets before it reads them together.
 const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
 
 impl Context {
-    /// Keeps the scrubber up to date while another operator is active, whose passes create secrets.
+    /// Keeps the scrubber of a standby up to date while the active operator creates secrets.
     ///
     /// The tasks of a standby read logs and release records. They must not keep texts with secrets, because the first
     /// pass of this process may write the texts to the status. The active operator stores a secret before helm uses it,
@@ -81,7 +81,7 @@ impl Context {
         }
     }
 
-    /// Forgets all secrets, at the end of a deletion after which no workload can print them any more.
+    /// Forgets all secrets at the end of a deletion, when no workload can print them any more.
     pub(super) fn forget_all_secrets(&self, memory: &mut Memory) {
         memory.secrets.clear();
         self.update_scrubber(memory);
@@ -116,8 +116,8 @@ impl Memory {
     /// Adds the secrets of the facts. For each known secret that the facts do not contain, stores the time of the first
     /// pass without the secret.
     ///
-    /// The retention of a secret begins at this time, and not with the last pass whose facts contained the secret,
-    /// because passes may be weeks apart.
+    /// The retention of a secret begins at this time, because the last pass whose facts contained the secret may be
+    /// weeks older.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);

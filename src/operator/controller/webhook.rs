@@ -23,13 +23,14 @@ impl Context {
         self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
     }
 
-    /// Returns the properties of the cluster that the webhook's checks of a spec use.
+    /// Returns the properties of the cluster with which the webhook checks a spec.
     ///
     /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
     /// reads the networks of Services from the API server. If the watches have not completed their first lists, the
     /// result is empty.
     pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
-        // Return nothing before the first lists are complete: an incomplete list of nodes would cause wrong findings.
+        // Return an empty result before the first lists are complete, because an incomplete list of nodes would cause
+        // wrong findings.
         if self.tasks.ready().now_or_never().is_none() {
             return ClusterInfo::default();
         }

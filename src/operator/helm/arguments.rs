@@ -16,7 +16,7 @@ use osdpl_core::release::{
 /// How many revisions of a release helm keeps.
 ///
 /// The number is low, because each upgrade reads the records of all revisions three times. When helm deletes old
-/// records, it keeps the last deployed revision, so that the three revisions always include the target of a rollback.
+/// records, it keeps that of the last deployed revision, so a rollback always has a target.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
 /// An operation that helm executes on a release.
@@ -45,7 +45,7 @@ impl Operation {
 pub enum ApplyMode {
     /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// Upgrades of releases that helm 3 made, and upgrades after an interrupted install, succeed only this way.
+    /// An upgrade succeeds only this way if helm 3 made the release, or if an install was interrupted.
     #[default]
     Server,
     /// helm applies the objects by a three-way merge, as helm 3 does.
@@ -72,8 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of the way in which the chart splits the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if it
-    /// splits none. The chart splits a `DaemonSet` if some nodes have values of their own.
+    /// The digest of how the chart splits the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if it splits none.
+    /// The chart splits a `DaemonSet` if some nodes have values of their own.
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,

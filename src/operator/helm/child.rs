@@ -65,7 +65,7 @@ pub enum Exit {
     NotStarted,
 }
 
-/// The outcome of one run of helm, which the Runner keeps until a pass takes it.
+/// The outcome of one run of helm. The Runner keeps it until a pass takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The release that helm worked on.
@@ -166,7 +166,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // All senders are dropped, so nobody can request a stop any more.
+        // All senders are dropped, so nothing can request a stop any more.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
@@ -194,8 +194,7 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
 
 /// Sends a signal to the process group of helm.
 ///
-/// `Child::id` is `None` after the process was reaped. So the signal never goes to another process that has got the
-/// same id.
+/// `Child::id` is `None` after the process was reaped, so the signal never reaches a newer process with the same id.
 fn signal(child: &Child, signal: Signal) {
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(group) = group {

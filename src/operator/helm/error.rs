@@ -9,7 +9,7 @@ use super::Version;
 
 /// The reason why osdpl cannot use the helm program or cannot start a process.
 ///
-/// Each message includes its cause. So no error has a source: the source would repeat the cause.
+/// Each message includes its cause. No error has a source, because the source would repeat the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system cannot start the program.

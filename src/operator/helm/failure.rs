@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
-//! helm's exit code is only 0 or 1, so the message must be parsed. The phrases are from the messages that helm 3.22.0
-//! and 4.3.1 write when these failures are provoked with Kubernetes 1.36. If helm's release record describes a failure
-//! more precisely, osdpl uses the record.
+//! helm's exit code is only 0 or 1, so osdpl must parse the message. The phrases are from provoked failures of helm
+//! 3.22.0 and 4.3.1 with Kubernetes 1.36. If helm's release record describes a failure more precisely, osdpl uses the
+//! record.
 
 use std::fmt;
 
@@ -45,8 +45,8 @@ pub enum Failure {
     Immutable(Vec<Subject>),
     /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
-    /// An object that helm wants to create exists already. For example, an earlier install left a Secret, and helm
-    /// applies objects client-side.
+    /// An object that helm wants to create exists already. This happens, for example, if an earlier install left a
+    /// Secret, and helm applies objects client-side.
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
@@ -73,7 +73,7 @@ pub enum Failure {
     Unrenderable,
     /// A signal that the operator did not send stopped helm.
     Cancelled,
-    /// A failure whose message belongs to no other class.
+    /// Any other failure.
     Other,
 }
 
@@ -110,12 +110,12 @@ const RULES: [Rule; 19] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for a changed immutable field: of a Job or selector, of a StatefulSet, and of a volume
-/// claim.
+/// The API server's phrases for a changed immutable field. In this order, they concern a Job or a selector, a
+/// StatefulSet, and a volume claim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
-/// The phrases for an object that is too large: of the API server for a Secret, of etcd, of the API server's client of
-/// etcd, and of the API server for a request.
+/// The phrases for an object that is too large. In this order, they come from the API server (about a Secret), from
+/// etcd, from the API server's etcd client, and from the API server (about a request).
 const TOO_LARGE: &[&str] = &[
     "\" is invalid: data: Too long: ",
     "etcdserver: request is too large",

@@ -1,12 +1,12 @@
 //! Kills helm processes in time if their operator hangs or ends.
 //!
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
-//! Lease. So the operator starts *itself* once more with a hidden subcommand. This guard process knows the time at
-//! which the last helm process must have ended. At this time, the guard kills all helm processes of the operator. The
-//! operator sends a later time with each renewal of the Lease.
+//! Lease. So the operator starts *itself* once more with a hidden subcommand. This guard process knows the deadline of
+//! the helm processes. At the deadline, the guard kills all helm processes of the operator. With each renewal of the
+//! Lease, the operator sends a later deadline.
 //!
-//! The guard also kills the helm processes that outlive the operator. They get SIGTERM from the kernel when the
-//! operator ends (see [`exec`](super::exec)), and helm could ignore this signal.
+//! The guard also kills helm processes that outlive the operator: when the operator ends, helm gets SIGTERM from the
+//! kernel (see [`exec`](super::exec)), but could ignore this signal.
 
 #![allow(clippy::disallowed_methods, reason = "starts the guard process, and measures time in it")]
 
@@ -48,7 +48,7 @@ impl Guard {
     pub(crate) fn start(instance: &Instance) -> io::Result<Self> {
         let mut command = Command::new(exec::SELF_PATH);
         command.arg(SUBCOMMAND).arg(instance.as_str()).env_clear();
-        // A signal of the terminal to the operator's process group must not end the guard.
+        // A signal that the terminal sends to the operator's process group, such as Ctrl-C, must not end the guard.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let mut child = command.spawn()?;
         let deadlines = child.stdin.take().ok_or_else(|| io::Error::other("the guard process has no stdin"))?;
@@ -60,8 +60,8 @@ impl Guard {
     /// # Errors
     /// If the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
-        // Read the uptime before the clock. If this process freezes between the two reads, the guard kills helm too
-        // early, and not too late.
+        // Read the uptime before the clock. If this process freezes between the two reads, the guard then kills helm
+        // too early instead of too late.
         let uptime = uptime(Path::new(PROC))?;
         let deadline = uptime + until.saturating_duration_since(Instant::now());
         let line = format!("{}\n", deadline.as_millis());
@@ -75,10 +75,10 @@ impl Guard {
     }
 }
 
-/// Waits until the operator process `instance` ends or its time expires, and then kills all of its helm processes.
+/// Waits until the operator process `instance` ends or its deadline passes, and then kills all its helm processes.
 ///
-/// The function reads the times from stdin, as milliseconds since the machine started. It returns when the operator has
-/// closed stdin and none of its helm processes is left.
+/// The function reads the deadlines from stdin, as milliseconds since the machine started. It returns when the operator
+/// has closed stdin and none of its helm processes is left.
 ///
 /// # Errors
 /// If `/proc` is not readable.

@@ -1,7 +1,7 @@
 //! Identifies this operator process, and finds the processes of other operators on this machine.
 //!
-//! The identity is the identity of a process and not of a pod. If a container restarts in its pod, the previous process
-//! in the same pod may hold the Lease and may have left pending records.
+//! The identity names a process and not a pod: if a container restarts in its pod, the previous process of this pod may
+//! hold the Lease and may have left pending records.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ const TOKEN_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// What this machine shows about another operator process.
+/// What this process can find out on its machine about another operator process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
     /// The process ran on this machine, or in this pod. It has ended, and so have its helm processes.
     Ended,
     /// The process or one of its helm processes runs on this machine.
     Running,
-    /// The process ran elsewhere, or its identity is unknown. This machine shows nothing about the process.
+    /// The process ran elsewhere, or its identity is unknown, so this machine has no information about it.
     Elsewhere,
 }
 
@@ -73,8 +73,7 @@ impl Instance {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns what this machine shows about the operator process with the identity `other`, and about its helm
-    /// processes.
+    /// Returns the state of the operator process with the identity `other` and its helm processes on this machine.
     pub fn state_of(&self, other: &str) -> ProcessState {
         self.state_in(other, Path::new("/proc"))
     }
@@ -96,8 +95,8 @@ impl Instance {
     }
 
     fn state_in(&self, other: &str, proc: &Path) -> ProcessState {
-        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM, and then still
-        // writes its record.
+        // A helm process can outlive its operator briefly: when the operator ends, helm gets SIGTERM, but still writes
+        // its record.
         if !process::helm_processes(proc, other).is_empty() {
             return ProcessState::Running;
         }

@@ -1,8 +1,8 @@
 //! Provides the kubeconfig for helm.
 //!
-//! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubelet replaces
-//! the token about every hour, so a copy of the token would expire. So the kubeconfig contains the path of the token's
-//! *file*, which helm's Kubernetes client reads again when needed.
+//! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubeconfig
+//! contains the path of the token's *file*, which helm's Kubernetes client reads again when needed. A copy of the token
+//! would expire, because the kubelet replaces the token about every hour.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -47,8 +47,8 @@ impl Environment {
 
 /// Returns the path of the kubeconfig for helm.
 ///
-/// If the user named a kubeconfig, helm gets that one. Otherwise, in a pod, this function writes a kubeconfig to
-/// `folder` for the service account in `mount`. Outside of a pod, helm gets the user's `.kube/config`.
+/// If the user named a kubeconfig, returns its path. Otherwise, in a pod, writes a kubeconfig for the service account
+/// in `mount` to `folder`. Outside of a pod, returns the path of the user's `.kube/config`.
 ///
 /// # Errors
 /// If there is no kubeconfig, or the kubeconfig for the service account cannot be written.

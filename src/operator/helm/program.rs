@@ -1,7 +1,7 @@
 //! Finds the helm program, checks its version, and sets its environment.
 //!
-//! helm receives only the environment variables that this module lists. Otherwise helm would install a release
-//! elsewhere if the operator's environment contained, for example, `HELM_NAMESPACE` or `HELM_KUBEAPISERVER`.
+//! helm receives only the environment variables that this module lists. Others, such as `HELM_NAMESPACE` or
+//! `HELM_KUBEAPISERVER`, could make helm install a release elsewhere.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -51,7 +51,7 @@ const PASSED_ON: [&str; 12] = [
 /// than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
 
-/// The major and minor version of a helm program. Patch levels never changed the command line.
+/// The major and minor version of a helm program. The patch level is unimportant: it never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render charts
@@ -120,8 +120,7 @@ impl Program {
         self.version
     }
 
-    /// Returns the path that the caller of [`Program::find`] gave, or the name `helm`, which the system finds on
-    /// `PATH`.
+    /// Returns the path from [`Program::find`], or the name `helm`, which the system looks up on `PATH`.
     pub fn path(&self) -> &Path {
         &self.path
     }

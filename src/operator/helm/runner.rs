@@ -2,7 +2,7 @@
 //!
 //! The Runner has no queue: if no slot is free, it refuses a job. When a process ends, the Runner notifies the watchers
 //! of [`Runner::changes`], which triggers a pass. The plan of that pass decides which jobs are the most urgent *then*.
-//! Jobs in a queue would have outdated values.
+//! A queue would run jobs with outdated values.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -139,7 +139,7 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. More concurrent helm processes than processors do not render charts faster.
+    /// Returns the number of processors. More helm processes at the same time do not render charts faster.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
@@ -161,8 +161,8 @@ impl Runner {
         self.0.state().counters.clone()
     }
 
-    /// Refuses new jobs, stops all helm processes, and returns when the last process has ended: at the latest, shortly
-    /// after the grace period.
+    /// Refuses new jobs, stops all helm processes, and returns when the last one has ended, at the latest shortly after
+    /// the grace period.
     ///
     /// A stopped install or upgrade leaves a failed record, which needs no recovery. A stopped uninstall leaves an
     /// `uninstalling` record, because helm has no signal handler during an uninstall. The next operator process
@@ -177,7 +177,7 @@ impl Runner {
         for release in running {
             self.stop(&release, StopReason::Shutdown);
         }
-        // The wait cannot fail: it fails only if the sender is dropped, and `self` owns the sender.
+        // Ignore the result: the wait fails only if the sender is dropped, and `self` owns the sender.
         drop(changes.wait_for(|_| self.0.state().running.is_empty()).await);
     }
 }

@@ -29,8 +29,8 @@ impl Spawner {
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Ignore an error. Sending fails only if the runtime has ended. In this case this thread ends, too, and
-                // its end ends the helm process.
+                // Ignore an error: sending fails only if the runtime has ended. This thread then ends, too, which ends
+                // the helm process.
                 drop(reply.send(command.spawn()));
             }
         })?;

@@ -39,8 +39,8 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets. If the middle of stderr was dropped, also removes the rest of a secret at
-    /// the cut.
+    /// Returns the kept text without secrets. If the middle of stderr was dropped, also removes a secret that the cut
+    /// truncated.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

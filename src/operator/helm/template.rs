@@ -33,7 +33,7 @@ pub struct Template<'a> {
     pub chart: &'a Path,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: &'a Value,
-    /// Whether the release exists. If it does, templates see an upgrade, else an install.
+    /// Whether the release exists. If it does, helm tells templates that this is an upgrade, else an install.
     pub is_upgrade: bool,
     /// The capabilities of the cluster that helm shows to templates.
     pub capabilities: &'a Capabilities,

@@ -11,17 +11,17 @@ use tower::{BoxError, Service, service_fn};
 
 use super::Leadership;
 
-/// How long a connection may carry no data while a response is awaited. Then it counts as lost, for example because a
-/// firewall drops its packets.
+/// How long a connection may carry no data while a response is awaited. After this time, the connection counts as lost,
+/// for example because a firewall drops its packets.
 ///
-/// The API server sends a bookmark to each watch once a minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`), so a
-/// watch on an intact connection never reaches this limit.
+/// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
+/// so a watch on an intact connection never reaches this limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The clients of the operator.
 pub struct Clients {
-    /// The client for the Lease. It has connections of its own: after the loss of a connection, its next attempt must
-    /// not take another lost connection that other requests have left in the pool.
+    /// The client for the Lease, with its own connection pool: after it has lost a connection, its next attempt must
+    /// not get another dead connection that other requests left in a shared pool.
     pub lease: Client,
     /// The client for reads.
     pub reads: Client,
@@ -56,7 +56,7 @@ impl Clients {
     }
 }
 
-/// Returns a service that sends reads, and sends writes only while this process is the active operator.
+/// Returns a service that always sends reads, but sends writes only while this process is the active operator.
 fn checked(
     client: Client,
     leadership: Leadership,

@@ -9,8 +9,8 @@ use crate::helm::ProcessState;
 
 /// How long a process that takes an expired Lease waits before it starts to work.
 ///
-/// The sum of this time and [`DURATION`] is 4 s longer than the time after which the guard kills the helm processes of
-/// the last holder. The reserve is for slow machines and for clocks of different speeds.
+/// Together with [`DURATION`], this wait makes the new holder start at least 4 s after the guard has killed the helm
+/// processes of the last holder. The reserve is for slow machines and for clocks of different speeds.
 pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The Lease as this process last saw it.
@@ -22,7 +22,7 @@ pub(super) struct Seen {
     since: Instant,
 }
 
-/// What a process that does not hold the Lease does next.
+/// The next step of a process that does not hold the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Take the Lease, and wait this long before any other write.
@@ -59,13 +59,13 @@ impl Seen {
     }
 }
 
-/// Returns what a process does that does not hold the Lease; `holder` is the state of the holder's process.
+/// Returns the next step of a process that does not hold the Lease; `holder` is the state of the holder's process.
 pub(super) fn next_step(seen: Option<&Seen>, holder: ProcessState, now: Instant) -> Step {
     let Some(seen) = seen.filter(|seen| seen.holder().is_some()) else { return Step::Take(Duration::ZERO) };
     let remaining = seen.remaining(now);
     match holder {
         ProcessState::Ended => Step::Take(Duration::ZERO),
-        // Take an expired Lease also from a process that still runs, because that process may be frozen.
+        // Take an expired Lease even from a process that still runs, because that process may be frozen.
         ProcessState::Running | ProcessState::Elsewhere if remaining.is_zero() => Step::Take(TAKEOVER_GRACE),
         ProcessState::Running | ProcessState::Elsewhere => Step::Wait(RETRY_PERIOD.min(remaining)),
     }

@@ -4,9 +4,9 @@
 //! [`osdpl_core::drift::WriterTrace`] of each object.
 //!
 //! The watch on an object may report helm's change before the watch on helm's records reports the operation. So if an
-//! object looks changed, the task first reads the object from the API server, and then checks whether helm has worked
-//! on the release meanwhile. If helm has worked on the release, the task does not report the object until the watch on
-//! records has reported the operation.
+//! object looks changed, the task reads the object from the API server, and then checks whether helm has worked on the
+//! release meanwhile. If it has, the task does not report the object until the watch on records has reported the
+//! operation.
 
 mod check;
 mod head;
@@ -68,7 +68,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the store, even after a panic: a watch that panicked while it held the lock lists all its objects again.
+    /// Locks the store, even if a watch panicked while it held the lock: that watch then lists all its objects again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

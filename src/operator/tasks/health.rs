@@ -52,7 +52,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store, even after a panic: a watch that panicked while it held the lock lists all its objects again.
+    /// Locks the store, even if a watch panicked while it held the lock: that watch then lists all its objects again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,8 +123,8 @@ impl Watches<'_> {
     }
 
     fn watch_jobs(&mut self, helm: &watcher::Config) {
-        // Watch all Jobs, because hooks lack helm's label and some Jobs of OpenStack-Helm lack upstream's label.
-        // `Batch::read` then ignores the Jobs that belong to no release.
+        // Watch all Jobs, because no label selects all Jobs of releases: hooks lack helm's label, and some Jobs of
+        // OpenStack-Helm lack the label `release_group`. `Batch::read` then ignores the Jobs that belong to no release.
         self.watch_kind::<Job>(
             &watcher::Config::default(),
             |store| add(&mut store.jobs),

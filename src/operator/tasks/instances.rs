@@ -1,4 +1,4 @@
-//! Asks Nova whether it has instances, while a cloud that is being deleted still has Nova.
+//! While a cloud is being deleted, asks its Nova whether it still has instances.
 
 use std::sync::Arc;
 use std::time::Duration;

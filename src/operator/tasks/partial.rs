@@ -61,10 +61,10 @@ pub(super) struct Partial<K: Kind> {
     pub(super) status: K::Status,
     #[serde(default)]
     pub(super) data: K::Data,
-    /// The provisioner of a StorageClass, a top-level field, because a StorageClass has no spec.
+    /// The provisioner of a StorageClass. It is a top-level field, because a StorageClass has no spec.
     #[serde(default)]
     pub(super) provisioner: String,
-    /// The revision's number in a `ControllerRevision`, a top-level field, because a `ControllerRevision` has no spec.
+    /// The number of a `ControllerRevision`. It is a top-level field, because a `ControllerRevision` has no spec.
     #[serde(default)]
     pub(super) revision: i64,
 }

@@ -13,8 +13,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may send no event for a long time. So osdpl regards a problem as solved if it has not
-/// recurred during this time, which is longer than any pause between two attempts of a watch.
+/// A watch that has recovered may report no event for a long time, so osdpl can't wait for a success. This time is
+/// longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
 /// How often the problems task removes expired problems, while there are any problems.
@@ -35,8 +35,8 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the problem is a single event, which may never recur. The list contains such a problem at once, and
-    /// other problems only after [`GRACE`].
+    /// Whether the list contains the problem at once, because it is a single event that may never recur. Other problems
+    /// enter the list only after [`GRACE`].
     at_once: bool,
 }
 

@@ -53,7 +53,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the records, even after a panic: a watch that panicked while it held the lock lists all its records again.
+    /// Locks the records, even if a watch panicked while it held the lock: that watch then lists all its records again.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,7 +178,7 @@ impl ReleaseTask {
     }
 }
 
-/// Whether another operator process may hold the lock of the release.
+/// Whether the newest record of the release is locked, and another operator process may still work on it.
 ///
 /// No watch reports when that process ends, so the task must check again.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
@@ -219,8 +219,8 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect()
 }
 
-/// Returns the body of a record without data that the newest version of the record may contradict: the running hook if
-/// the operation has ended since the task read the body, and the completion of hooks if the body is not current.
+/// Returns the body of a record without data that may be outdated. Drops the running hook if the operation has ended
+/// since the task read the body, and the completion of the delete hooks if the body is not current.
 fn without_stale_state(body: &RecordBody, meta: &RecordMeta, is_current: bool) -> RecordBody {
     let running = is_locked(meta);
     RecordBody {

@@ -1,4 +1,4 @@
-//! Watches the pods of `DaemonSets` and the revisions of their pod templates, only during a rollout.
+//! During a rollout, watches the pods of `DaemonSets` and the revisions of their pod templates.
 //!
 //! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
@@ -39,8 +39,8 @@ struct Revision {
     /// The uid of the `DaemonSet` that owns the revision.
     set: String,
     hash: String,
-    /// The number of the revision. Kubernetes gives each new revision a higher number, even if someone restores an old
-    /// pod template.
+    /// The number of the revision. Kubernetes gives the newest revision the highest number, even if someone restores an
+    /// old pod template.
     number: i64,
 }
 

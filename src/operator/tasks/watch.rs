@@ -23,8 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The name of the activity under which [`Problems`] lists failed watches.
 const WATCHING: &str = "watching";
 
-/// The HTTP status code ("unprocessable") with which an API server without streaming lists rejects the request for a
-/// streaming list.
+/// The HTTP status code ("unprocessable") with which an API server rejects streaming lists that it does not support.
 const UNPROCESSABLE: u16 = 422;
 
 /// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace.
@@ -113,7 +112,7 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // Do not report a problem: the watcher resumes an interrupted watch where it stopped.
+        // An interrupted watch is no problem: the watcher resumes it where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
         watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {

@@ -24,7 +24,7 @@ impl Worker {
         let (jobs, mut queue) = mpsc::channel::<Job>(waiting);
         let run = move || {
             while let Some(job) = queue.blocking_recv() {
-                // Rust has already printed the message of a panic. The thread must survive the panic.
+                // Ignore a panic: Rust has already printed its message, and the thread must survive it.
                 let _ = catch_unwind(AssertUnwindSafe(job));
             }
         };

@@ -1,7 +1,7 @@
 //! Bounds the evaluation of expressions in steps and in bytes.
 //!
-//! An addition to the catalogue is a text of a user. Without a bound, `l.all(a, l.all(b, l.all(c, …)))` runs for hours,
-//! and a chain of `replace` doubles a text until it fills the memory.
+//! Users may write additions to the catalogue, with expressions. Without a bound, `l.all(a, l.all(b, l.all(c, …)))`
+//! runs for hours, and a chain of `replace` doubles a text until it fills the memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,8 +17,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The limit of one evaluation of one expression, which takes tens of milliseconds. For a spec with the maximum
-    /// number of flavors, the largest expression of the catalogue needs a tenth of this limit.
+    /// The limit of one evaluation of one expression. An evaluation up to this limit takes tens of milliseconds. For a
+    /// spec with the maximum number of flavors, the largest expression of the catalogue needs a tenth of this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
     /// The limit of all evaluations of one resource in one pass.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
@@ -28,7 +28,7 @@ impl Work {
     }
 }
 
-/// Counts the work of all evaluations that share a scope, and the largest one.
+/// Counts the work of all evaluations that share a scope, and remembers the most work of one evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     steps: AtomicUsize,
@@ -61,7 +61,7 @@ impl Total {
     }
 }
 
-/// Counts the work of one evaluation. When the budget is dropped, it adds the work to the total.
+/// Counts the work of one evaluation, and adds it to the total when the budget is dropped.
 pub(super) struct Budget<'a> {
     used: Work,
     before: Work,
@@ -73,7 +73,7 @@ impl<'a> Budget<'a> {
         Self { used: Work::default(), before: total.used(), total }
     }
 
-    /// Counts steps.
+    /// Counts `steps` steps, and fails if the work exceeds a limit.
     pub fn step(&mut self, steps: usize) -> Result<(), Failure> {
         self.used.steps = self.used.steps.saturating_add(steps);
         self.check()

@@ -1,7 +1,7 @@
 //! Defines the errors of CEL expressions.
 
-/// The length in bytes at which messages cut off an expression, so that a long one does not displace the problem and the
-/// remedy.
+/// The length in bytes at which messages cut off an expression, because a long expression would hide the problem and
+/// the remedy.
 const QUOTED: usize = 400;
 
 /// Returns the beginning of a long expression or text, for a message.

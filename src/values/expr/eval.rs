@@ -1,8 +1,8 @@
 //! Evaluates the syntax tree of an expression on JSON values.
 //!
-//! The crate cel could evaluate its trees itself. But such an evaluation has no limit, and it copies the result of a
+//! The crate cel could evaluate its trees itself. But cel's evaluation has no limit, and it copies the result of a
 //! `map` or `filter` for each item. The evaluation here borrows the variables, and counts each step and each byte that
-//! it creates (`budget.rs`). `same.rs` compares the results with those of cel.
+//! it creates (`budget.rs`). The tests in `same.rs` compare its results with those of cel.
 
 use std::borrow::Cow;
 
@@ -203,7 +203,8 @@ impl<'a> Evaluation<'a> {
         self.value(tree, locals)?.as_bool().ok_or(Failure::Operands)
     }
 
-    /// Evaluates `||` or `&&`: if one operand is `decisive`, this is the result, even if the other operand fails.
+    /// Evaluates `||` (`decisive` is true) or `&&` (`decisive` is false). If one operand equals `decisive`, this is the
+    /// result, even if the other operand fails.
     fn logical<'v>(
         &mut self,
         one: &'v IdedExpr,

@@ -19,7 +19,7 @@ pub(super) enum Failure {
     Types,
     #[error("a number is divided by zero, or the result is too large")]
     Arithmetic,
-    /// A text of a Secret is not available.
+    /// A text that the expression reads from a Secret is not available.
     #[error("key {key:?} of Secret {name} is not available")]
     Secret { name: String, key: String },
     /// The evaluation, or all evaluations of the resource, need more work than the limit.

@@ -1,23 +1,23 @@
-//! Defines the functions of expressions: those of CEL, and these:
+//! Defines the functions of expressions: CEL's own functions, and the following ones.
 //!
 //! | call | result |
 //! |---|---|
-//! | `keyed(list, 'name')` | a map of the list's maps by their field `name`, each without that field |
-//! | `merge([a, b])` | the maps merged by helm's rules: maps merge, everything else is replaced, nulls are kept |
+//! | `keyed(list, 'name')` | a map of the list's items by their field `name`, each item without that field |
+//! | `merge([a, b])` | helm's merge of the maps: combines nested maps, else takes the value of `b`; nulls are kept |
 //! | `list.join(',')` | the strings and integers of the list joined into one string |
 //! | `text.split(',')` | the list of parts, trimmed; empty parts are dropped |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
 //! | `text.replace('a', 'b')` | the text with each `a` replaced by `b`, as in CEL's string extension |
 //! | `text.isAddress()` | whether the text is an IP address |
-//! | `text.isOutside(network)` | whether the address is not in the network, such as `10.0.0.0/24`; false if either is invalid |
-//! | `text.isAfter(address)` | whether the address is higher than the other; false if either is invalid |
+//! | `text.isOutside(network)` | whether the address is not in a network like `10.0.0.0/24`; false if one is invalid |
+//! | `text.isAfter(address)` | whether the address `text` is higher than `address`; false if one is invalid |
 //! | `text.isJson()` | whether the text is one JSON document |
-//! | `text.isNumbers()` | whether the text is a list of numbers below 8192, such as `4-31,^8`, with at least one number |
-//! | `text.meets(other)` | whether two lists of numbers, such as `4-31,^8`, have one in common; false if either is invalid |
-//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
-//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
+//! | `text.isNumbers()` | whether the text is a non-empty list of numbers below 8192, such as `4-31,^8` |
+//! | `text.meets(other)` | whether two lists such as `4-31,^8` have a number in common; false if one is invalid |
+//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, made from the text: a map of `private` and `public` |
+//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema marks `ref` as a reference |
 //!
-//! Each function counts the work of its call ([`super::budget`]) before it works.
+//! Each function counts the work of its call ([`super::budget`]) before it does the work.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub type Secrets = BTreeMap<(String, String), String>;
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// Calls a function. A call `text.size()` has the arguments `[text]`, as `size(text)` has.
+/// Calls a function. Both calls `text.size()` and `size(text)` have the arguments `[text]`.
 pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Value>]) -> Result<Value> {
     use Value::{Array, Number, Object, String};
     evaluation.budget.step(arguments.len())?;

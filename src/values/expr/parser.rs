@@ -1,6 +1,6 @@
 //! Parses CEL expressions with the parser of the crate cel.
 //!
-//! Before that, a check refuses expressions that are too large for the stack.
+//! A check first refuses expressions that are too large for the stack.
 
 use cel::IdedExpr;
 use cel::parser::Parser;

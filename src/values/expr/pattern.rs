@@ -4,7 +4,8 @@ use regex::{Regex, RegexBuilder};
 
 /// The largest size of a compiled pattern, in bytes.
 ///
-/// A search can take time in proportion to this size for each byte of the text: `[ab]*a[ab]{1000}` is a short pattern.
+/// A search can take time in proportion to this size for each byte of the text. Even a short pattern can be large when
+/// compiled: `[ab]*a[ab]{1000}`.
 const MAX_COMPILED: usize = 256 << 10;
 
 /// Whether `text` matches the regular expression `pattern`. An invalid pattern matches nothing.

@@ -55,18 +55,18 @@ impl Scope<'_> {
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    /// Returns the work of all evaluations so far, in this scope and in all scopes nested in the same scope.
+    /// Returns the work of all evaluations so far, in this scope and in all scopes that share its limit.
     pub fn used(&self) -> Work {
         self.total.used()
     }
 
-    /// Sets the counted work of all evaluations back to `used`, an earlier result of [`Scope::used`], so that a scope
-    /// that is used again has the same limit as a new one.
+    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`], so that a reused scope has the same
+    /// limit as a new one.
     pub fn reset_used(&self, used: Work) {
         self.total.reset(used);
     }
 
-    /// Returns the most steps, and the most bytes, that one of these evaluations has used.
+    /// Returns the most steps, and the most bytes, that a single evaluation has used.
     pub fn largest(&self) -> Work {
         self.total.largest()
     }
@@ -76,7 +76,7 @@ impl Scope<'_> {
     }
 }
 
-/// Prints no values of variables, because values may be secrets.
+/// Formats no values of variables for debug output, because values may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

@@ -11,8 +11,8 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// The entries of a map, as a slice. A slice takes much less memory than a map, and osdpl never looks up an entry by
-/// key.
+/// The entries of a map, as a slice. A slice takes much less memory than a map. A map is not necessary, because osdpl
+/// never looks up an entry by key.
 #[derive(Debug, Default)]
 struct MapTemplate(Box<[(Box<str>, Node)]>);
 

@@ -12,7 +12,8 @@ use super::{Error, read};
 
 /// A node of the tree, with the location of its key.
 ///
-/// A node without a key has the location where it starts; an alias has its own location.
+/// A node without a key has the location where the node starts. An alias has its own location, not the location of its
+/// anchor.
 #[derive(Debug)]
 pub struct LocatedNode {
     location: Location,
@@ -66,8 +67,8 @@ impl LocatedNode {
 
     /// Deserializes the node as a `T`; errors name `file`.
     ///
-    /// Use this function for types that the program also reads from JSON: it uses the deserializer for JSON text, so
-    /// the program contains no second deserializer for YAML.
+    /// Use this function for types that the program also reads from JSON. It converts the node to JSON text, so that
+    /// the compiled program needs only one deserializer for the type.
     ///
     /// # Errors
     /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map
@@ -83,8 +84,8 @@ impl LocatedNode {
         })
     }
 
-    /// Writes the node as JSON, and adds the location of each JSON line to `locations`, so that the line of a JSON
-    /// error leads to a location in the YAML. Each key, item and end of a map begins a line.
+    /// Writes the node as JSON, in which each key, item and end of a map begins a line. Adds the YAML location of each
+    /// line to `locations`, so that the line of a JSON error leads to its location in the YAML.
     fn write(&self, json: &mut String, locations: &mut Vec<Location>) {
         match &self.node {
             Node::Map(map) => {

@@ -8,7 +8,7 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// The messages for a document that exceeds a limit.
 ///
-/// The messages of the YAML library help only programmers, who could raise the limit.
+/// They replace the messages of the YAML library, which tell programmers how to raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
@@ -28,7 +28,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// The advice to programmers that the YAML library appends to its messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of messages about strings that YAML reads as another type without quotes: `y`, `1.10`.
+/// The ends of messages about strings that YAML reads as another type, because they have no quotes: `y`, `1.10`.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",

@@ -19,7 +19,7 @@ pub struct Error {
     pub message: String,
 }
 
-/// Reads YAML as helm does where YAML 1.1 and 1.2 differ: `0644` is octal.
+/// Reads YAML. Where YAML 1.1 and 1.2 differ, the function reads it as helm does: `0644` is octal.
 ///
 /// Duplicate keys are errors.
 ///
@@ -27,8 +27,8 @@ pub struct Error {
 /// If the text is not valid YAML, or not of the type `T`. The error contains the line and column.
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     // Drop comments, because the library would reject more than 32 comment lines in a row as an attack. Do not limit
-    // the ratio of aliases to anchors, because the catalogue gives many releases the same values through few anchors.
-    // The library still limits the size of the expanded document.
+    // the ratio of aliases to anchors, because in the catalogue many releases share the values of a few anchors. The
+    // library still limits the size of the expanded document.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,

@@ -20,16 +20,17 @@ pub struct EqualSetting {
     pub why: String,
     /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `make them equal`.
     pub remedy: String,
-    /// The default of the setting in upstream's charts. If `default` is `None`, osdpl does not compare paths that no
-    /// layer sets.
+    /// The default of the setting in upstream's charts, which applies to paths that no layer sets. If it is `None`,
+    /// osdpl does not compare these paths.
     pub default: Option<Value>,
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
     pub expected: Option<Expression>,
-    /// The name of the release with the shared server, such as `rabbitmq`, for settings of servers and their clients.
+    /// The name of the release with the shared server, such as `rabbitmq`; `None` if the setting does not concern a
+    /// server and its clients.
     ///
-    /// A service can use a server of its own instead, such as `rabbitmq-nova` for nova. The values of a server and its
-    /// clients must be equal, but two servers may have different values.
+    /// Instead of the shared server, a service can use its own, such as `rabbitmq-nova` for nova. A server and its
+    /// clients must have equal values, but two servers may have different values.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,

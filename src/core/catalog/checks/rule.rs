@@ -1,6 +1,10 @@
-//! Reads `values/rules.yaml`: the tables `rules` (conditions on values), `pools` (database connections of processes),
-//! `apart` (servers with a quorum that should run on different nodes), `shared` (claims that pods on several nodes mount)
-//! and `unshared` (provisioners whose volumes only one node can mount).
+//! Reads `values/rules.yaml`, which has these tables:
+//!
+//! * `rules`: conditions on values
+//! * `pools`: database connections of processes
+//! * `apart`: servers with a quorum that should run on different nodes
+//! * `shared`: claims that pods on several nodes mount
+//! * `unshared`: provisioners whose volumes only one node can mount
 
 use serde::Deserialize;
 

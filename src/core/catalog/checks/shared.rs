@@ -15,7 +15,7 @@ pub struct SharedClaim {
     pub release: String,
     /// The path of the claim's StorageClass in the release's values.
     pub class: Path,
-    /// The path of a boolean in the release's values. If it is `false`, the chart creates no claim.
+    /// The path of a boolean in the release's values: if the boolean is `false`, the chart creates no claim.
     pub unless_false: Option<Path>,
     /// The condition under which several nodes mount the claim; `None` if several nodes always mount it. The condition
     /// can read the final values of the release as `values.<release>`.

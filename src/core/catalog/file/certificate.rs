@@ -16,14 +16,14 @@ pub struct Certificates {
     /// `hosts` are the host names for which clients expect the certificate to be valid. Without `hosts`, osdpl checks
     /// no host name.
     pub secrets: Value,
-    /// The keys of each Secret's data under which the certificate, its private key and its CA are stored.
+    /// The keys in each Secret's data for the certificate, its private key and its CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     #[serde(default, rename = "brought")]
     pub user_provided: bool,
 }
 
-/// The keys of a Secret's data that osdpl checks. osdpl does not check a field that is `None`.
+/// The keys of a Secret's data that osdpl checks; a field is `None` if osdpl does not check this key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

@@ -47,8 +47,8 @@ pub struct Release {
     /// The name of the chart; unset if the chart has the release's name.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The namespace of the release if the spec sets none; if unset, the namespace of the OpenStackDeployment. Only
-    /// charts that are not part of OpenStack, such as cert-manager, have a namespace here.
+    /// The default namespace of the release; unset for the namespace of the OpenStackDeployment. Only charts that are
+    /// not part of OpenStack, such as cert-manager, have a namespace here. The spec can set another namespace.
     #[serde(default)]
     pub namespace: Option<String>,
     /// The CEL condition over the features under which the release is part of the service; unset if it always is.
@@ -100,8 +100,8 @@ pub struct Release {
     /// not allow changes to a Job.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in the release's namespace in which a Job of the release records its results, such
-    /// as the UUIDs of objects that it created.
+    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
+    /// it created. The `ConfigMap` is in the release's namespace.
     ///
     /// After the Job has recorded a key, expressions read its value as `facts.<release>.<key>`, a string.
     #[serde(default)]
@@ -126,7 +126,8 @@ pub struct Release {
     /// The paths at which osdpl removes the chart's default.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// Further values of this release, such as fixes of chart errors, each with a reason and an optional condition.
+    /// Further values of this release, such as workarounds for errors in the chart, each with a reason and an optional
+    /// condition.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
 }
@@ -278,8 +279,7 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Random letters and digits. In URIs, other characters would be escaped, and upstream's scripts can't parse
-    /// escaped URIs.
+    /// Random letters and digits. A URI would escape other characters, and upstream's scripts can't parse escaped URIs.
     #[default]
     Password,
     /// Random hexadecimal digits.

@@ -39,7 +39,7 @@ const KEYWORDS: [&str; 22] = [
 /// The values that `type` may have in a feature's schema.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Returns the errors of a feature's schema. If the schema has none, returns an error for each value in the feature's
+/// Returns the errors of a feature's schema. If there are none, returns an error for each value in the feature's
 /// default that violates the schema.
 pub(super) fn problems(schema: &Value, default: &Value) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -62,8 +62,8 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
 /// `schema`.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains no indexes of lists and no keys of maps. So after a list or map, go on to its items or
-    // entries. If they have no description, the description of the list or map applies.
+    // `explained` contains no indexes of lists and no keys of maps. So if a field is a list or map, go on to the schema
+    // of its items or entries. If they have no description, the description of the list or map applies.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -126,7 +126,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a limit in a schema. Schemas of Rust types contain `1.0` for 1, so the function removes such decimals.
+/// Formats a limit in a schema: `1` for `1.0`, because schemas of Rust types contain such decimals.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
@@ -143,7 +143,8 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// Returns a value as JSON; `this value` for a list, a map, and a string that is long or has several lines.
+/// Returns a value as JSON for a message. Returns `this value` for a list, a map, and a string that is long or has
+/// several lines.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),

@@ -70,7 +70,8 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts a value that the user probably intended. Only then does the remedy suggest this value.
+/// Whether the schema accepts a value that the user probably intended. The remedy suggests the value only if the schema
+/// accepts it.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
@@ -92,7 +93,7 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. Only then does the remedy repeat the string.
+/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. The remedy repeats only such a string.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

@@ -38,7 +38,7 @@ impl Cluster {
 
     /// Returns the problem in the status of the `CephCluster`; `None` if there is no problem.
     ///
-    /// Despite a problem, the settings that osdpl reads from Rook are valid.
+    /// The settings that osdpl reads from Rook are valid even if there is a problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {

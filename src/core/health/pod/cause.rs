@@ -1,4 +1,5 @@
-//! Finds the reason why a pod is not ready. The checks run in order and begin with the most severe causes.
+//! Finds the reason why a pod is not ready. The checks begin with the most severe reasons, and the first check that
+//! applies decides.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -9,8 +10,8 @@ const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between some of these reasons. So osdpl's message contains the same reason for all of them,
-/// except for `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. So osdpl's message contains `ImagePullBackOff` for all reasons
+/// except `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",

@@ -1,4 +1,5 @@
-//! Reads the pods of `DaemonSets`, which rollouts replace. Unlike [`observe`], this module also reads ready pods.
+//! Reads the pods of `DaemonSets`, because rollouts replace these pods. Unlike [`observe`], this module also reads
+//! ready pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

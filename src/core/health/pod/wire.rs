@@ -44,8 +44,8 @@ struct Projected {
 
 /// A reference of a pod to a Secret or ConfigMap.
 ///
-/// Only a volume of a Secret has the name in `secretName`. ConfigMaps and the sources of projected volumes have the
-/// name in `name`.
+/// A Secret volume has the name in `secretName`. A ConfigMap volume and a source of a projected volume have the name in
+/// `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -161,7 +161,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps that the pod needs to start. The result does not contain optional ones.
+    /// Returns the Secrets and ConfigMaps that the pod needs to start, without optional Secrets and ConfigMaps.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -186,7 +186,7 @@ impl Status {
 
     /// Whether the pod was ready at some time after its running containers had started.
     ///
-    /// For a pod that was never ready, the condition `Ready` is older than its running containers.
+    /// In a pod that was never ready, the condition `Ready` did not change after its running containers had started.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

@@ -82,8 +82,8 @@ impl RookWatch {
         self.is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns the cached objects of each kind, or why the kind can't be listed. The result does not contain a kind to
-    /// whose list the API server has not responded yet.
+    /// Returns the cached objects of each kind, or why the kind can't be listed. The result leaves out each kind that
+    /// the API server has not listed yet.
     fn objects(&self) -> RookObjects {
         let known = self.states.iter().filter_map(|(kind, state)| {
             let objects = match &*lock(state) {
@@ -131,8 +131,8 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 impl State {
     /// Updates the state with an event of the watch; returns whether the state changed, which triggers a pass.
     ///
-    /// `listed` collects the objects of a list until the list is complete. After the first complete list, errors change
-    /// nothing.
+    /// `listed` collects the objects of a list until the list is complete. After the first complete list, errors do not
+    /// change the state.
     fn apply(
         &mut self,
         event: Result<watcher::Event<DynamicObject>, watcher::Error>,

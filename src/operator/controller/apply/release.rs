@@ -27,7 +27,7 @@ const DEADLINE_HOOKS: u32 = 8;
 /// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A release, and the action with which the plan takes the release's next step.
+/// A release, and the action that the plan chose as its next step.
 #[derive(Clone, Copy)]
 pub(super) struct ReleaseStep<'a> {
     /// The release's name in the catalogue.
@@ -99,8 +99,8 @@ impl Context {
             Action::Upgrade { delete_jobs } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // If the chart has changed since osdpl made the plan, do nothing: the values may not fit the new chart,
-                // and the next pass decides again.
+                // Do nothing if the chart has changed since osdpl made the plan: the values may not fit the new chart.
+                // The next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(key, delete_jobs).await?;
@@ -120,7 +120,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels by which osdpl takes over a revision that another tool made.
+    /// Returns the labels with which osdpl adopts a revision that another tool made.
     ///
     /// If the revision differs from the desired state, the labels mark its inputs as unknown.
     fn adoption_labels(
@@ -167,7 +167,7 @@ impl Context {
 
     /// Starts helm for one release.
     ///
-    /// Returns `true` if helm runs, `false` if helm can't start now, mostly because all slots are in use, and `None` if
+    /// Returns `true` if helm runs; `false` if helm can't start now, usually because all slots are in use; `None` if
     /// the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
         if !self.leadership.may_write() {

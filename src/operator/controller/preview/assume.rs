@@ -1,4 +1,4 @@
-//! Makes assumptions about facts that only the operator knows, from the status that it wrote.
+//! Derives from the status what only the operator knows, such as the digests of charts and running helm processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Assumptions<'a> {
     pub(super) charts: Option<&'a ChartSource>,
 }
 
-/// The charts of releases that the status contains.
+/// The charts of releases, as the status describes them.
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
@@ -64,8 +64,8 @@ impl Assumptions<'_> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version. If the status does not contain the version, also returns the installed releases,
-    /// whose inputs are then a guess.
+    /// Returns helm's major version, and the releases whose inputs are a guess. These are all installed releases if the
+    /// status does not contain the version.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -85,7 +85,7 @@ impl Assumptions<'_> {
         (major.unwrap_or(4), guessed)
     }
 
-    /// Returns the charts of the selected releases that the status contains.
+    /// Returns the charts of the selected releases, as the status describes them.
     fn reported_charts(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -169,8 +169,8 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the helm processes that the operator runs. The preview detects such a process if a living operator process has
-/// locked the release record, or if the status reports the release as starting.
+/// Adds the helm processes that the operator runs. The preview assumes that helm runs for a release if a living
+/// operator process has locked its record, or if the status reports the release as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,

@@ -15,7 +15,7 @@ use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
 use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
-/// The timeout until all watches have completed their first list.
+/// How long to wait until all watches have completed their first list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the tasks that watch the cluster, limited to the objects that the user may read, and waits for their first
@@ -49,7 +49,7 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the function that tells whether the operator process in an attempt label may still run helm.
+/// Returns the function that tells whether the operator process that an attempt label names may still run helm.
 ///
 /// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the result is unknown.
 async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessCheck {
@@ -70,7 +70,7 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessC
 
 /// Returns which of these namespaces exist and which are being deleted.
 ///
-/// The function assumes that a namespace that the user may not read exists.
+/// A namespace that the user may not read counts as existing.
 pub(super) async fn read_namespaces(
     client: &Client,
     names: &BTreeSet<String>,

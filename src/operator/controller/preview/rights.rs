@@ -73,7 +73,7 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
 
 /// Returns the kinds that a plan does not require and that the user may not list.
 ///
-/// For each of these kinds, this function adds to `unknown` the fact that the preview can't determine.
+/// For each of these kinds, this function adds to `unknown` what the preview can't determine.
 async fn unreadable_kinds(
     client: &Client,
     namespaces: &[Option<&str>],
@@ -96,7 +96,7 @@ async fn unreadable_kinds(
     Ok(refused.into_keys().collect())
 }
 
-/// Returns the fact that the preview does not know if the user may not list the objects of a kind.
+/// Returns what the preview does not know if the user may not list the objects of a kind.
 fn unknown_fact(kind: &str) -> &'static str {
     match kind {
         Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",

@@ -1,7 +1,7 @@
 //! Condenses helm's stderr to the relevant sentence.
 
-/// The number of bytes that [`condense`] keeps from the beginning of a long message. The beginning names the object.
-/// [`LAST`] is the number of bytes from the end, which contains the reason.
+/// The numbers of bytes that [`condense`] keeps of a long message: [`FIRST`] from its beginning, which names the
+/// object, and [`LAST`] from its end, which contains the reason.
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
@@ -101,8 +101,8 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // The depth is wrong if the middle of the dump was cut out. So also check for `: `: this text follows
-                // only the brace that ends the dump.
+                // The depth is wrong if the middle of the dump was cut out. So also check for `: `, which follows only
+                // the last brace of the dump.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }

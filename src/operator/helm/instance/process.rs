@@ -62,7 +62,7 @@ pub(super) fn all(proc: &Path) -> impl Iterator<Item = u32> + use<> {
 
 /// Returns the ids of the helm processes of the operator process `instance`, according to their environments.
 ///
-/// The operator can't read the environments of other users' processes, so the result does not contain these processes.
+/// The result leaves out processes of other users, whose environments the operator can't read.
 pub(in crate::helm) fn helm_processes(proc: &Path, instance: &str) -> Vec<u32> {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let is_marked = |pid: &u32| {

@@ -19,7 +19,7 @@ use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 /// The name of the activity under which [`Problems`] lists failed checks.
 const READING: &str = "reading objects of releases";
 
-/// The state of the check whether an object that looks changed has drifted.
+/// The check whether an object that looks changed has drifted.
 struct Check {
     /// The suspected change. If the watch reports a different change, the task must run the check again.
     suspect: Suspect,
@@ -60,8 +60,8 @@ impl Checks {
 
     /// Returns the confirmed drift of each release, and at most `limit` checks to run now.
     ///
-    /// A suspect needs a check if it was not checked yet, if the suspect or its release has changed since the check, or
-    /// if the check had no result.
+    /// A suspect needs a check if it has had none, if the suspect or its release has changed since the check, or if the
+    /// check had no result.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],

@@ -9,8 +9,8 @@ use osdpl_core::release::Status;
 
 /// Returns whether the API server reports this revision as the newest one of its release, and as deployed.
 ///
-/// helm records an operation before it changes an object. So if this function returns `true` after a watch has reported
-/// a changed object, no helm process has made the change. The watch on records cannot prove this, because the events of
+/// helm records an operation before it changes an object. So if a watch has reported a changed object and this function
+/// then returns `true`, helm has not made the change. The watch on records cannot prove this, because the events of
 /// different watches have no order.
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);

@@ -26,7 +26,8 @@ pub(super) struct Suspect {
 impl Store {
     /// Adds an empty cache for a watch of a kind.
     ///
-    /// A kind has one watch, or one for each watched namespace; `index` is the position of the watch among them.
+    /// A kind has one watch, or one for each watched namespace; `index` is the position of the watch among the kind's
+    /// watches.
     pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
         let caches = self.0.entry(kind).or_default();
         caches.resize_with(caches.len().max(index + 1), WatchCache::default);
@@ -76,7 +77,7 @@ impl Store {
     }
 }
 
-/// Whether the release is deployed: its last operation succeeded and none is running.
+/// Whether the release is deployed and the operator has read the content of its record.
 pub(super) fn is_deployed(release: &ObservedRelease) -> bool {
     release.status == Status::Deployed && release.body.is_some()
 }

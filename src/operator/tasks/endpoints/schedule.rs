@@ -11,15 +11,15 @@ use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 /// The delay until the next probe of an API that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// The number of consecutive faults of an API after which the task reports a fault.
+/// How many times in a row an API must respond with a fault before the task reports it.
 ///
 /// One fault is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
 /// How long the task caches Keystone's service catalogue.
 ///
-/// The service catalogue changes when services are added or removed. Each of these changes also changes the targets,
-/// which triggers a new request.
+/// The service catalogue changes only when services are added or removed. This also changes the targets, which triggers
+/// a new request at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -46,7 +46,7 @@ struct Probed {
 /// The endpoint types in Keystone's service catalogue, from the last time that the task requested it.
 struct Catalogue {
     types: Types,
-    /// The releases whose API types the service catalogue had to contain when the task requested it.
+    /// The releases whose APIs had to be in the service catalogue when the task requested it.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -147,7 +147,7 @@ impl ProbeSchedule {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
         probed.in_flight = false;
-        // Drop the result, because the target has changed since the probe started.
+        // Drop the result if the target has changed since the probe started.
         if !Arc::ptr_eq(&probed.target, &done.target) {
             return;
         }

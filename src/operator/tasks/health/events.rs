@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of events per query. An object has few events with one reason, because Kubernetes stores equal
-/// events as one Event object with a counter.
+/// The maximum number of events per query. An object has few events with the same reason, because Kubernetes stores
+/// equal events as one Event object with a counter.
 const LIMIT: u32 = 50;
 
 /// An object that waits for an unknown reason, and whose events the health task fetches.
@@ -28,7 +28,8 @@ pub(super) struct Subject {
 impl Subject {
     /// Returns the `reason` of the events that explain why the object waits.
     ///
-    /// Only the provisioner explains why a claim waits. Kubernetes' controllers explain why all other objects wait.
+    /// The events about a claim come from its provisioner, and those about any other object from a Kubernetes
+    /// controller.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }

@@ -1,5 +1,5 @@
-//! Measures by this process's own clock how long nodes are `NotReady`. The times in their conditions come from clocks of
-//! other machines, which may differ by hours.
+//! Measures by this process's own clock how long nodes are `NotReady`. The times in their conditions come from clocks
+//! of other machines, which may be wrong by hours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,11 @@ use osdpl_core::health::node::Readiness;
 pub(super) struct NodeTimes(BTreeMap<String, Option<Timestamp>>);
 
 impl NodeTimes {
-    /// Returns the readiness of a node with the time by this process's clock, which is `now`.
+    /// Returns the readiness of a node, with the time since which it is `NotReady`. The time is by this process's
+    /// clock, whose current time is `now`.
     ///
-    /// If the node was `NotReady` before this process first saw it, only the time in the condition is known. Then a
-    /// restart of the operator does not prolong the grace period.
+    /// If the node was already `NotReady` when this process first saw it, the result has the time in the node's
+    /// condition, so that a restart of the operator does not prolong the grace period.
     pub(super) fn observe(&mut self, node: &str, readiness: Readiness, now: Timestamp) -> Readiness {
         let known = self.0.get(node).copied();
         let since = match (readiness, known) {
@@ -30,7 +31,7 @@ impl NodeTimes {
         if since.is_some() { Readiness::Missing(since) } else { readiness }
     }
 
-    /// Forgets the nodes that no longer exist, when they are the majority.
+    /// Forgets the nodes that no longer exist, if they outnumber the existing nodes.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
         let existing: BTreeSet<&str> = existing.collect();
         if self.0.len() > 2 * existing.len() {

@@ -61,7 +61,7 @@ pub(in crate::tasks) struct Health {
 pub(super) struct Overview {
     /// The assessed state; `None` until the watches have listed all required kinds.
     pub(super) health: Option<Health>,
-    /// Whether any object waits for a reason that the health task does not know yet.
+    /// Whether any object waits for a reason that the health task must still find out.
     pub(super) unexplained: bool,
     /// The failed containers whose logs the health task fetches now.
     pub(super) wanted: Vec<Wanted>,
@@ -94,7 +94,7 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// The time at which each node was lost.
+    /// The time since which each node is `NotReady`.
     pub(super) node_times: NodeTimes,
     /// How long a node may be `NotReady` before osdpl regards it as missing.
     pub(super) grace: Duration,
@@ -173,7 +173,8 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect()))
     }
 
-    /// Returns the time until osdpl regards the next `NotReady` node as missing; `None` if there is no such node.
+    /// Returns the time until osdpl regards the next `NotReady` node as missing; `None` if no node is in its grace
+    /// period.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -280,8 +281,8 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
 
 /// Replaces the message of each workload and Job that waits for another object by the chain of causes.
 ///
-/// osdpl does not report a waiting object as stuck, with one exception: a Job that waits for a stuck object of its own
-/// release. helm would wait for this Job until the timeout.
+/// osdpl does not report a waiting object as stuck. The only exception is a Job that waits for a stuck object of its
+/// own release, because helm would wait for this Job until the timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

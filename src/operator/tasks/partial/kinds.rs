@@ -48,7 +48,7 @@ impl Kind for DaemonSet {
 
 /// The fields of a `ControllerRevision` (apps/v1) that osdpl uses.
 ///
-/// The revision's number, a top-level field, is in [`Partial`](super::Partial).
+/// [`Partial`](super::Partial) contains the revision's number, because it is a top-level field.
 #[derive(Clone)]
 pub(in crate::tasks) struct ControllerRevision;
 

@@ -25,7 +25,7 @@ const READING: &str = "reading release records";
 /// The body of a release's newest record, and the state of the request that fetches it.
 #[derive(Default)]
 struct Entry {
-    /// The record's uid, which tells records of the same revision apart: a release that was removed and installed again
+    /// The record's uid. The revision does not identify the record: a release that was removed and installed again
     /// restarts at revision 1.
     record: Option<String>,
     /// The resourceVersion that the watch had reported when the last fetch started (`requested`), and the

@@ -9,8 +9,8 @@ use osdpl_core::observed::{ObservedHook, RecordBody, ReleaseKey};
 use osdpl_core::release::{self, DecodeError, DeletePolicy, Event, Hook, Object, Phase, Record, Status};
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum length in bytes of a release's description. helm writes one sentence or an error; anybody who may write
-/// the record can write more, and it would take seconds to search that for secrets.
+/// The maximum length in bytes of a release's description. helm writes one sentence or an error. Anyone who may write
+/// the record can store a longer text, which would take seconds to search for secrets.
 const DESCRIPTION_LIMIT: usize = 16 << 10;
 
 /// An object's namespace and name.

@@ -1,4 +1,4 @@
-//! Finds the namespaces in which the releases task reads the bodies of records until the first plan names the
+//! Finds the namespaces in which the releases task reads the bodies of records before the first plan names these
 //! namespaces.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Measures by this process's own clock how long pods start, and how long they are ready. The times in their status come
-//! from clocks of other machines, which may differ by hours.
+//! Measures by this process's own clock how long pods have been starting or ready. The times in their status come from
+//! clocks of other machines, which may be wrong by hours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ impl PodTimes {
         pod
     }
 
-    /// Forgets the pods that no longer exist, when they are the majority.
+    /// Forgets the pods that no longer exist, if they outnumber the existing pods.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
         let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect();
         if self.0.len() > 2 * existing.len() {

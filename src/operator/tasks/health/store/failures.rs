@@ -82,8 +82,8 @@ impl Store {
 
     /// Stores a fetched log.
     ///
-    /// If the old log and the new log differ only in words with digits, such as times, keeps the old log. Otherwise the
-    /// status would change for no reason.
+    /// Keeps the old log if the new log differs only in words with digits, such as times. Otherwise the status would
+    /// change for no reason.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;

@@ -1,5 +1,5 @@
-//! Decides when to check whether the objects that a pod mounts exist: only if Kubernetes takes longer than usual to
-//! create the pod's containers.
+//! Decides when to check whether the objects that a pod mounts exist. The check is due only if Kubernetes takes longer
+//! than usual to create the pod's containers.
 
 use super::Store;
 use crate::tasks::health::mounts::{Found, MountQuery};
