@@ -279,3 +279,21 @@ fn uninstalling_the_chart_keeps_every_cloud() {
         kubectl(&["get", "osdpl", "cloud", "--namespace", "kept"], "").unwrap();
     }
 }
+
+#[test]
+fn installation_names_a_namespace_that_does_not_exist() {
+    let (chart, kubeconfig) = (path("deploy/osdpl"), SHARED.cluster.kubeconfig());
+    let _ = run(namespaced("present"));
+    for program in HELMS {
+        let install = |namespace: &str| {
+            let namespaces = format!("namespaces={{{namespace}}}");
+            let [chart, kubeconfig] = [chart.to_str().unwrap(), kubeconfig.to_str().unwrap()];
+            let release = ["install", "osdpl", chart, "--namespace", "present", "--dry-run=server", "--set", &namespaces];
+            helm(program, &[&release[..], &["--set", "crd.create=false", "--kubeconfig", kubeconfig]].concat(), "")
+        };
+        install("present").unwrap();
+        let refused = install("absent").unwrap_err();
+        assert!(refused.contains("namespace \"absent\" does not exist"), "{refused}");
+        assert!(refused.contains("kubectl create namespace absent"), "{refused}");
+    }
+}

@@ -98,18 +98,6 @@ fn only_approvers_may_approve() {
     annotate("editor", "example.com/note=1", false).unwrap();
     annotate("viewer", "example.com/note=2", false).unwrap_err();
 
-    let pause = |user: &str| {
-        let patch = json!({"spec": {"paused": true}}).to_string();
-        kubectl_as(user, &["patch", "osdpl", "cloud", "--type", "merge", "--dry-run=server", "-p", &patch])
-    };
-    let refused = pause("approver").unwrap_err();
-    assert!(
-        refused.contains("spec: approver may approve changes of this resource, but not edit its spec"),
-        "{refused}"
-    );
-    pause("editor").unwrap();
-    pause("admin").unwrap();
-
     kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
     let mut approved = resource("{openstackRelease: '2026.1'}");
     approved["metadata"]["annotations"] = json!({"osdpl.dev/approve": "1"});
@@ -118,6 +106,34 @@ fn only_approvers_may_approve() {
     assert!(create("editor").unwrap_err().contains("may not set this annotation"));
     create("admin").unwrap();
     kubectl_as("admin", &["delete", "osdpl", "cloud"]).unwrap();
+}
+
+#[test]
+fn an_approver_may_change_only_annotations() {
+    LazyLock::force(&USERS);
+    let mut cloud = resource("{openstackRelease: '2026.1'}");
+    cloud["metadata"]["name"] = "approved".into();
+    kubectl(&["create", "-f", "-", "--as", "admin", "--namespace", "approvals"], &cloud.to_string()).unwrap();
+    let edit = |user: &str, patch: &Value| {
+        let patch = patch.to_string();
+        kubectl_as(user, &["patch", "osdpl", "approved", "--type", "merge", "--dry-run=server", "-p", &patch])
+    };
+    // The garbage collector deletes a resource whose owner does not exist.
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "1"});
+    for (part, patch) in [
+        ("spec", json!({"spec": {"paused": true}})),
+        ("metadata.labels", json!({"metadata": {"labels": {"team": "a"}}})),
+        ("metadata.finalizers", json!({"metadata": {"finalizers": ["example.com/other"]}})),
+        ("metadata.ownerReferences", json!({"metadata": {"ownerReferences": [owner]}})),
+    ] {
+        let refused = edit("approver", &patch).unwrap_err();
+        let expected = format!("{part}: approver may approve changes of this resource, but not edit it");
+        assert!(refused.contains(&expected), "{refused}");
+        edit("editor", &patch).unwrap();
+        edit("admin", &patch).unwrap();
+    }
+    edit("approver", &json!({"metadata": {"annotations": {"osdpl.dev/approve": "1"}}})).unwrap();
+    kubectl_as("admin", &["delete", "osdpl", "approved"]).unwrap();
 }
 
 /// Sets or removes (`null`) the fields `spec.approval` and `spec.nodes.rollout.approval` of the resource `strict`.
