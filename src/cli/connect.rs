@@ -13,6 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::duration;
 use super::input::ReadError;
+use osdpl_client::{Bounds, bounded, connect, describe_failure};
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
@@ -36,7 +37,7 @@ pub(crate) struct ClusterOption {
     #[arg(long)]
     context: Option<String>,
     /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
-    /// no limit.
+    /// no limit. A command that watches a resource waits this long after the API server has failed.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse)]
     request_timeout: Duration,
 }
@@ -51,12 +52,14 @@ impl ClusterOption {
     pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
         let mut config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
-        let timeout = Some(self.request_timeout).filter(|timeout| !timeout.is_zero());
-        (config.connect_timeout, config.read_timeout) = (timeout, timeout);
-        // Start the read timeout again with each request. Otherwise the timeout would include the time during which
-        // the connection was idle before the request.
-        config.reset_reader_on_write = true;
-        kube::Client::try_from(config).map_err(readable)
+        let timeout = self.timeout();
+        config.connect_timeout = Some(timeout);
+        Ok(bounded(connect(config).map_err(readable)?, Bounds::new(timeout)))
+    }
+
+    /// Returns the time limit of each request.
+    pub(crate) fn timeout(&self) -> Duration {
+        if self.request_timeout.is_zero() { Duration::MAX } else { self.request_timeout }
     }
 
     async fn config(&self) -> anyhow::Result<Config> {
@@ -177,6 +180,13 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(
             "the cluster does not know this kind (404 page not found); install the operator's chart, or only its CRDs: osdpl crd | kubectl apply --server-side -f -"
         ),
+        kube::Error::Api(status) if status.code >= 500 => {
+            let failure = describe_failure(&status);
+            let Some((server, options)) = SERVER.get() else { return anyhow!("{failure}") };
+            anyhow!(
+                "the API server at {server} can't process the request: {failure}; check the server and its load balancer, and try again, or choose another server ({options})"
+            )
+        }
         kube::Error::Api(status) => anyhow!("{}", status.message),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
             let Some((server, options)) = SERVER.get() else { return error.into() };

@@ -38,6 +38,15 @@ use webhook::Webhook;
 mod probes;
 mod webhook;
 
+/// How long the operator waits for its last passes after the signal to stop, when helm has ended.
+///
+/// The waits for helm (20 s), the passes and the servers, and the release of the Lease, together stay below the
+/// `terminationGracePeriodSeconds` of the operator's chart.
+const LAST_PASSES: Duration = Duration::from_secs(10);
+
+/// How long the operator waits for the clients of its probes, its metrics and its webhook after the signal to stop.
+const SERVER_STOP: Duration = Duration::from_secs(2);
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The maximum number of concurrent helm processes; each may take 150 MB while it renders.
@@ -115,11 +124,11 @@ impl Arguments {
         // Serve the probes before the first request: a kubelet would kill a container that waits for the API server.
         let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
-        in_time(pass_timeout, elector.read().map_err(readable)).await.context("reading the operator's Lease")?;
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
-        // The tasks read pod logs before the first reconcile pass, and must scrub the stored secrets from the logs.
-        let secrets = in_time(pass_timeout, stored_secrets(&client, &scope));
-        let secrets = secrets.await.context("reading the secrets to scrub")?;
+        let secrets = tokio::select! {
+            secrets = read_before_start(&mut elector, &client, &scope, pass_timeout) => secrets?,
+            () = signals.next() => return Ok(ExitCode::SUCCESS),
+        };
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
         let options = self.options((&catalog, instance), &http_config, scrubbing);
@@ -148,8 +157,16 @@ impl Arguments {
         let reconciling = tokio::spawn(controller::run(context.clone(), trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
         running.until_stopped(signals.next(), elector, context).await?;
-        web.await?.context("serving probes and metrics")?;
-        webhook.await??;
+        let served = async {
+            web.await?.context("serving probes and metrics")?;
+            webhook.await?
+        };
+        // A client that has sent half a request must not delay the end.
+        if let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await {
+            served?;
+        } else {
+            tracing::info!("the operator ends while a client of its probes, metrics or webhook is connected");
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -267,7 +284,7 @@ impl Running {
         Ok(election.await??)
     }
 
-    /// Waits for the signal to stop, then ends helm and waits for the last passes.
+    /// Waits for the signal to stop, then ends helm and waits for the last passes, at most for [`LAST_PASSES`].
     async fn stop_at(mut self, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
         let stopped = wait_for_stop(&mut self.reconciling, stop_signal).await;
         tracing::info!("stopping: the operator ends the helm processes, and waits for the last pass");
@@ -275,8 +292,17 @@ impl Running {
         self.runner.shutdown().await;
         self.checking.abort();
         stopped?;
-        self.reconciling.await?;
-        Ok(self.maintenance.await?)
+        let last_passes = async { self.reconciling.await.and(self.maintenance.await) };
+        if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
+            ended?;
+        } else {
+            // The client for writes refuses further writes of the pass before this process releases the Lease.
+            tracing::warn!(
+                "the operator ends during a pass: the API server did not respond within {} s; check the API server",
+                LAST_PASSES.as_secs()
+            );
+        }
+        Ok(())
     }
 }
 
@@ -290,6 +316,18 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
         () = release.cancelled() => {}
     }
     elector.run(release).await
+}
+
+/// Reads the operator's Lease, and returns the stored secrets. The tasks read pod logs before the first reconcile pass,
+/// and must scrub these secrets from the logs.
+async fn read_before_start(
+    elector: &mut Elector,
+    client: &kube::Client,
+    scope: &Scope,
+    limit: Duration,
+) -> anyhow::Result<BTreeSet<String>> {
+    in_time(limit, elector.read().map_err(readable)).await.context("reading the operator's Lease")?;
+    in_time(limit, stored_secrets(client, scope)).await.context("reading the secrets to scrub")
 }
 
 /// Waits for a request that the operator sends at its start. If it fails, the operator ends, and the kubelet restarts

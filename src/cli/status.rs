@@ -7,14 +7,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
-use futures::StreamExt;
 use kube::api::ListParams;
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output::{self, Format};
-use super::wait::{is_ready, stale_status_message};
+use super::wait::{follow, is_ready, stale_status_message};
 use osdpl_core::api::{
     ComponentHealth, HelmReleaseStatus, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
     RootCauseStatus, TestStatus,
@@ -45,22 +43,16 @@ impl Arguments {
             }
             return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
-        let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
-        let name = deployment.name_any();
-        let mut events = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
         let mut last = Vec::new();
-        while let Some(event) = events.next().await {
-            let Ok(Some(deployment)) = event else { continue };
+        let report = |deployment: &OpenStackDeployment| {
             if std::io::stdout().is_terminal() {
-                output::print(format_args!("\x1b[H\x1b[2J{}", tree(&deployment)));
+                output::print(format_args!("\x1b[H\x1b[2J{}", tree(deployment)));
             } else {
-                last = print_changes(&deployment, &last);
+                last = print_changes(deployment, &last);
             }
-            if is_ready(&deployment) {
-                break;
-            }
-        }
-        Ok(ExitCode::SUCCESS)
+            is_ready(deployment).then_some(ExitCode::SUCCESS)
+        };
+        follow(client, &deployment, self.target.cluster.timeout(), report).await
     }
 }
 

@@ -1,10 +1,11 @@
 //! `osdpl wait`: waits until the cloud is Ready and prints its progress; exits at once with code 2 if manual
 //! intervention is needed.
 
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,6 +13,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
+use super::connect::readable;
 use super::duration;
 use super::output;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
@@ -32,34 +34,76 @@ impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
-        let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let name = deployment.name_any();
         let mut last = String::new();
-        let follow = async {
-            let mut events = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
-            while let Some(event) = events.next().await {
-                let Ok(Some(deployment)) = event else { continue };
-                if is_ready(&deployment) {
-                    output::line(format_args!("{name} is Ready"));
-                    return ExitCode::SUCCESS;
-                }
-                if let Some(message) = stalled(&deployment) {
-                    output::line(format_args!("{name} needs manual intervention: {message}"));
-                    return ExitCode::from(STALLED);
-                }
-                let current = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
-                let message = stale_status_message(&deployment).unwrap_or_else(current);
-                if message != last && !message.is_empty() {
-                    output::line(&message);
-                    last = message;
-                }
+        let report = |deployment: &OpenStackDeployment| {
+            if is_ready(deployment) {
+                output::line(format_args!("{name} is Ready"));
+                return Some(ExitCode::SUCCESS);
             }
-            ExitCode::FAILURE
+            if let Some(message) = stalled(deployment) {
+                output::line(format_args!("{name} needs manual intervention: {message}"));
+                return Some(ExitCode::from(STALLED));
+            }
+            let current = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
+            let message = stale_status_message(deployment).unwrap_or_else(current);
+            if message != last && !message.is_empty() {
+                output::line(&message);
+                last = message;
+            }
+            None
         };
-        let result = tokio::time::timeout(self.timeout, follow).await;
+        let following = follow(client, &deployment, self.target.cluster.timeout(), report);
+        let result = tokio::time::timeout(self.timeout, following).await;
         result.with_context(|| {
             format!("{name} is not Ready after {}; see `osdpl status`", duration::describe(&self.timeout))
-        })
+        })?
+    }
+}
+
+/// Calls `report` with the resource and after each change of it, until `report` returns an exit code.
+///
+/// # Errors
+/// If someone deletes the resource, or if the API server can't be read for the time `limit`.
+pub(crate) async fn follow(
+    client: kube::Client,
+    deployment: &OpenStackDeployment,
+    limit: Duration,
+    mut report: impl FnMut(&OpenStackDeployment) -> Option<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
+    let mut events = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
+    let (mut failure, mut deadline) = (None, pin!(tokio::time::sleep(Duration::MAX)));
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event.context("the watch has ended; try again")?,
+            () = &mut deadline => {
+                let error: Option<kube::Error> = failure.take();
+                let error = error.map_or_else(|| anyhow!("no response"), readable);
+                return Err(error.context(format!("watching OpenStackDeployment {namespace}/{name}")));
+            }
+        };
+        // A failed watch starts again. A read finds out whether the failure lasts: a watch may also end without reason.
+        let found = match event {
+            Ok(found) => Ok(found),
+            Err(_) => api.get_opt(&name).await,
+        };
+        match found {
+            Ok(None) => bail!("OpenStackDeployment {namespace}/{name} does not exist any more: someone deleted it"),
+            Ok(Some(deployment)) => {
+                failure = None;
+                deadline.set(tokio::time::sleep(Duration::MAX));
+                if let Some(code) = report(&deployment) {
+                    return Ok(code);
+                }
+            }
+            Err(error) if failure.is_none() => {
+                failure = Some(error);
+                deadline.set(tokio::time::sleep(limit));
+            }
+            Err(_) => {}
+        }
     }
 }
 

@@ -48,9 +48,18 @@ const UNDECLARED: &str = "field not declared in schema";
 /// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
 pub fn api_message(error: &kube::Error) -> String {
     match error {
+        kube::Error::Api(status) if status.code >= 500 => {
+            format!("the API server can't process the request: {}", describe_failure(status))
+        }
         kube::Error::Api(status) => status.message.clone(),
         other => format!("the API server does not answer: {other}"),
     }
+}
+
+/// Returns the code and the message of a response, but not the page in HTML that a load balancer may send.
+pub fn describe_failure(status: &kube::core::Status) -> String {
+    let is_page = status.message.trim_start().starts_with('<');
+    format!("{} {}", status.code, if is_page { "without a reason" } else { &status.message })
 }
 
 /// Whether the API server refuses a new object because its namespace is being deleted. The status code is the same as

@@ -188,8 +188,11 @@ fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for certificate in CertificateDer::pem_slice_iter(ca) {
-        let certificate = certificate.map_err(|error| format!("OSDPL_PROBE_CA cannot be read: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("OSDPL_PROBE_CA cannot be used: {error}"))?;
+        let certificate =
+            certificate.map_err(|error| format!("the file of OSDPL_PROBE_CA has an invalid certificate: {error}"))?;
+        roots
+            .add(certificate)
+            .map_err(|error| format!("the file of OSDPL_PROBE_CA has an unusable certificate: {error}"))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

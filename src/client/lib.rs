@@ -1,5 +1,5 @@
 //! Contains what all controllers share: errors of requests to the API server, the namespaces for which the operator has
-//! rights, a function that runs a controller, an HTTP client, and a resolver of names.
+//! rights, a function that runs a controller, the bounds of requests, an HTTP client, and a resolver of names.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -7,13 +7,15 @@
 mod controller;
 mod error;
 mod http;
+mod requests;
 mod resolve;
 mod scope;
 mod stored;
 
 pub use controller::run_controller;
-pub use error::{Error, ErrorContext, api_message, explain};
+pub use error::{Error, ErrorContext, api_message, describe_failure, explain};
 pub use http::{Http, HttpConfig, Permit};
+pub use requests::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;
 pub use scope::Scope;
 pub use stored::Stored;

@@ -71,7 +71,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Stored<K> {
         let content = read(text.get());
         if let Err(problem) = &content {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
-            tracing::warn!(namespace, name, "a resource can't be read, and nothing is done for it: {problem}");
+            tracing::warn!(namespace, name, "osdpl can't read this resource, and ignores the resource: {problem}");
         }
         Ok(Self { metadata, content })
     }

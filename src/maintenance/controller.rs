@@ -51,6 +51,14 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// The maximum number of actions that one pass executes.
 const MAX_ACTIONS: usize = 16;
 
+/// How long a pass may take. Then the controller stops the pass, so that the other maintenances continue, and retries it
+/// later.
+///
+/// The time is long, because Nova responds to some requests only after a minute
+/// ([`crate::openstack::RESPONSE_TIMEOUT`]). A pass is safe to stop at any point: the controller writes the status
+/// before each action, and the next pass reads the effects of the action from the cluster, Nova and Neutron.
+const PASS_TIMEOUT: Duration = Duration::from_mins(3);
+
 /// The controller of NodeMaintenance resources, with the clients and the state that every pass uses.
 struct MaintenanceController {
     cluster: Cluster,
@@ -59,6 +67,10 @@ struct MaintenanceController {
     /// Triggers the passes of all maintenances.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
+    /// How long a pass may take: [`PASS_TIMEOUT`], except in tests.
+    pass_timeout: Duration,
+    /// Stops the controller, and the passes that are running.
+    stop: CancellationToken,
     /// The data that the controller keeps about each maintenance, by name.
     ///
     /// A pass holds the lock until it ends. So passes run one at a time, because the decision about a maintenance
@@ -101,7 +113,7 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
     (metadata.generation, metadata.deletion_timestamp.is_some(), maintenance.annotations().contains_key(RETRY))
 }
 
-/// Runs the controller until `stop` is cancelled, then completes the current pass.
+/// Runs the controller until `stop` is cancelled, then stops the current pass.
 ///
 /// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
 /// operator passes [`REQUEUE_DELAY`] by default.
@@ -118,11 +130,13 @@ pub async fn run(
         openstack,
         trigger: Arc::default(),
         requeue_delay,
+        pass_timeout: PASS_TIMEOUT,
+        stop,
         states: Mutex::default(),
     });
-    while !stop.is_cancelled() {
+    while !this.stop.is_cancelled() {
         // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
-        if AssertUnwindSafe(run_once(&this, stop.clone())).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(run_once(&this)).catch_unwind().await.is_err() {
             tracing::error!("the controller of NodeMaintenance resources panicked; restarting it");
             this.operator.count_failure();
             tokio::time::sleep(RESTART_DELAY).await;
@@ -131,7 +145,8 @@ pub async fn run(
 }
 
 /// Runs the controller until `stop` is cancelled or the controller panics.
-async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
+async fn run_once(this: &Arc<MaintenanceController>) {
+    let stop = &this.stop;
     tokio::select! {
         () = this.operator.ready() => {}
         () = stop.cancelled() => return,
@@ -143,7 +158,7 @@ async fn run_once(this: &Arc<MaintenanceController>, stop: CancellationToken) {
         requeue_failed,
         Arc::clone(this),
     );
-    run_controller(passes, "a pass of a NodeMaintenance failed", &store, || {}, &stop).await;
+    run_controller(passes, "a pass of a NodeMaintenance failed", &store, || {}, stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -152,14 +167,42 @@ fn requeue_failed(_: Arc<Stored<NodeMaintenance>>, _: &Error, this: Arc<Maintena
     controller::Action::requeue(this.short_delay())
 }
 
-/// Reconciles one maintenance: executes its actions until it must wait or is complete.
+/// Reconciles one maintenance within [`PASS_TIMEOUT`], or until the controller is stopped.
 async fn reconcile(
     stored: Arc<Stored<NodeMaintenance>>,
     this: Arc<MaintenanceController>,
 ) -> Result<controller::Action, Error> {
     let Some(maintenance) = stored.content() else { return Ok(controller::Action::await_change()) };
+    let pass = async {
+        // The time limit does not include the wait for the passes of other maintenances.
+        let mut states = this.states.lock().await;
+        let pass = run_pass(maintenance, &this, &mut states);
+        if let Ok(outcome) = tokio::time::timeout(this.pass_timeout, pass).await {
+            return outcome;
+        }
+        let name = maintenance.name_any();
+        this.operator.count_failure();
+        let message = format!(
+            "osdpl stopped its work on this maintenance after {} s and will retry it: Nova, Neutron or the API server responds too slowly; check them",
+            this.pass_timeout.as_secs()
+        );
+        tracing::warn!(maintenance = name, "{message}");
+        let state = states.entry(name).or_default();
+        Ok(requeue_at(state.record_failure(message, input_of(maintenance), this.requeue_delay).until))
+    };
+    tokio::select! {
+        outcome = pass => outcome,
+        () = this.stop.cancelled() => Ok(controller::Action::await_change()),
+    }
+}
+
+/// Executes the actions of one maintenance until it must wait or is complete.
+async fn run_pass(
+    maintenance: &NodeMaintenance,
+    this: &MaintenanceController,
+    states: &mut BTreeMap<String, State>,
+) -> Result<controller::Action, Error> {
     let name = maintenance.name_any();
-    let mut states = this.states.lock().await;
     let setting = this.operator.setting();
     // The write of a failure into the status triggers another pass at once. That pass must not repeat the failed action
     // before the time `until`.
@@ -181,12 +224,15 @@ async fn reconcile(
         if let (Some(failure), Some(_)) = (&state.failure, &decision.action) {
             decision.status.message.clone_from(&failure.message);
         }
-        let current = this.cluster.publish_status(current, &decision.status).await?;
+        let current = match this.cluster.publish_status(current, &decision.status).await {
+            // Someone changed the resource after the controller read it. The next iteration reads it again.
+            Err(error) if error.is_conflict() => continue,
+            published => published?,
+        };
         let Some(action) = decision.action.clone() else { return Ok(this.requeue_after(&decision)) };
         match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
             Ok(()) => state.failure = None,
-            // Someone changed the resource or the node after the controller read it. The next iteration reads both
-            // again.
+            // Someone changed the resource or the node. The next iteration reads both again.
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
@@ -194,7 +240,10 @@ async fn reconcile(
                 let failure = state.record_failure(error.to_string(), input_of(&current), this.requeue_delay);
                 decision.status.message.clone_from(&failure.message);
                 let until = failure.until;
-                this.cluster.publish_status(current, &decision.status).await?;
+                match this.cluster.publish_status(current, &decision.status).await {
+                    Err(error) if error.is_conflict() => continue,
+                    published => drop(published?),
+                }
                 return Ok(requeue_at(until));
             }
         }
@@ -301,3 +350,6 @@ impl MaintenanceController {
 fn has_started(maintenance: &NodeMaintenance) -> bool {
     maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
 }
+
+#[cfg(test)]
+mod tests;

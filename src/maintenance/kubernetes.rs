@@ -58,18 +58,21 @@ impl Cluster {
         let mut finalizers = maintenance.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
         finalizers.extend(present.then(|| MAINTENANCE_FINALIZER.to_owned()));
-        let patch = json!({"finalizers": finalizers, "resourceVersion": maintenance.resource_version()});
-        self.patch_metadata(maintenance, patch).await
+        self.patch_metadata(maintenance, "finalizers", json!(finalizers)).await
     }
 
     /// Removes the annotation with which a person requested a retry.
+    ///
+    /// Fails if someone has changed the resource since osdpl read it.
     pub(crate) async fn remove_retry_annotation(&self, maintenance: &NodeMaintenance) -> Result<(), Error> {
-        self.patch_metadata(maintenance, json!({"annotations": {RETRY: null}})).await
+        self.patch_metadata(maintenance, "annotations", json!({RETRY: null})).await
     }
 
-    /// Changes the metadata of a maintenance; does nothing if the maintenance was deleted.
-    async fn patch_metadata(&self, maintenance: &NodeMaintenance, metadata: Value) -> Result<(), Error> {
+    /// Changes a field of the metadata of a maintenance; does nothing if the maintenance was deleted.
+    async fn patch_metadata(&self, maintenance: &NodeMaintenance, field: &str, value: Value) -> Result<(), Error> {
         let name = maintenance.name_any();
+        let mut metadata = version(maintenance);
+        metadata[field] = value;
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         match self.maintenances().patch(&name, &merge_params(), &patch).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
@@ -79,6 +82,9 @@ impl Cluster {
 
     /// Writes the status of a maintenance, if it differs from the stored status; returns the resource with the new
     /// status.
+    ///
+    /// Fails if someone has changed the resource since osdpl read it. So an operator that has lost its Lease can't
+    /// overwrite the status of its successor.
     pub(crate) async fn publish_status(
         &self,
         maintenance: NodeMaintenance,
@@ -88,8 +94,9 @@ impl Cluster {
             return Ok(maintenance);
         }
         let name = maintenance.name_any();
-        let (version, kind) = (NodeMaintenance::api_version(&()), NodeMaintenance::kind(&()));
-        let patch = json!({"apiVersion": version, "kind": kind, "status": status});
+        let (api_version, kind) = (NodeMaintenance::api_version(&()), NodeMaintenance::kind(&()));
+        let metadata = version(&maintenance);
+        let patch = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status});
         let params = PatchParams::apply(MANAGER).force();
         match self.maintenances().patch_status(&name, &params, &Patch::Apply(patch)).await {
             Err(kube::Error::Api(response)) if response.is_not_found() => Ok(maintenance),
@@ -152,6 +159,11 @@ impl Cluster {
         }
         Ok(found)
     }
+}
+
+/// Returns the metadata with which the API server refuses a write if someone has changed the maintenance.
+fn version(maintenance: &NodeMaintenance) -> Value {
+    json!({"uid": maintenance.uid(), "resourceVersion": maintenance.resource_version()})
 }
 
 fn merge_params() -> PatchParams {

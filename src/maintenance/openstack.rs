@@ -22,7 +22,11 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 ///
 /// This timeout is longer than the timeout of probes, because a list of hundreds of instances takes long, and Nova
 /// forwards some changes to the compute host (`rpc_response_timeout` is 60 s).
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// The maximum number of pages of a list that the client reads. A server that always announces another page must not
+/// keep the client busy forever.
+const MAX_PAGES: usize = 500;
 
 /// The HTTP status codes with which an API refuses an invalid token (401) and an unsupported version (406).
 const UNAUTHORIZED: u16 = 401;
@@ -76,16 +80,17 @@ impl OpenStackClient {
     /// Lists all instances on a host, page by page.
     ///
     /// # Errors
-    /// See [`OpenStackClient::call`].
+    /// If the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
     pub async fn servers(&self, access: &Access, host: &str) -> Result<Vec<nova::Server>, Error> {
         let mut page = self.call(access, &nova::servers(host, None)).await?;
         let mut all = Vec::new();
-        while let Some(next) = page.next().map(str::to_owned) {
+        for _ in 0..MAX_PAGES {
+            let next = page.next().map(str::to_owned);
             all.append(&mut page.servers);
+            let Some(next) = next else { return Ok(all) };
             page = self.call(access, &nova::servers(host, Some(&next))).await?;
         }
-        all.append(&mut page.servers);
-        Ok(all)
+        Err(endless("instances"))
     }
 
     /// Returns the name of an instance of the cloud; `None` if Nova has no instance.
@@ -100,16 +105,17 @@ impl OpenStackClient {
     /// Lists all hypervisors, page by page.
     ///
     /// # Errors
-    /// See [`OpenStackClient::call`].
+    /// If the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
     pub async fn hypervisors(&self, access: &Access) -> Result<Vec<nova::Hypervisor>, Error> {
         let mut page = self.call(access, &nova::hypervisors(None)).await?;
         let mut all = Vec::new();
-        while let Some(next) = page.next().map(str::to_owned) {
+        for _ in 0..MAX_PAGES {
+            let next = page.next().map(str::to_owned);
             all.append(&mut page.hypervisors);
+            let Some(next) = next else { return Ok(all) };
             page = self.call(access, &nova::hypervisors(Some(&next))).await?;
         }
-        all.append(&mut page.hypervisors);
-        Ok(all)
+        Err(endless("hypervisors"))
     }
 
     /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents.
@@ -203,6 +209,10 @@ impl OpenStackClient {
             other => Err(Error::Unreachable { what, why: other.problem(&[]).unwrap_or_default() }),
         }
     }
+}
+
+fn endless(objects: &str) -> Error {
+    Error::InvalidResponse { what: format!("GET Nova's {objects}"), why: format!("it has more than {MAX_PAGES} pages") }
 }
 
 fn unreachable(what: String) -> Error {

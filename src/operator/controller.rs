@@ -156,24 +156,11 @@ impl Context {
 /// Waits until this process is the active operator, and then runs passes for every `OpenStackDeployment` until `stop`
 /// is cancelled; returns when the last pass has ended.
 pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: CancellationToken) {
-    let was_active = context.leadership.is_active();
     tokio::select! {
-        () = context.tasks.ready() => {}
+        () = become_active(&context) => {}
         () = stop.cancelled() => return,
     }
-    if context.leadership.is_active() {
-        if !was_active {
-            // The previous active operator may have written secrets since this process read the stored secrets.
-            context.learn_stored_secrets().await;
-        }
-    } else {
-        context.metrics.set_ready();
-        tokio::select! {
-            () = context.leadership.acquired() => context.learn_stored_secrets().await,
-            () = context.follow_stored_secrets() => {}
-            () = stop.cancelled() => return,
-        }
-    }
+    context.metrics.start_passes();
     let controller = context.cluster.controller();
     let (store, metrics) = (controller.store(), context.metrics.clone());
     let _ = context.deployments.set(store.clone());
@@ -189,6 +176,23 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
         .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, requeue_after_error, context);
     run_controller(passes, "a reconcile pass failed", &store, || metrics.set_ready(), &stop).await;
+}
+
+/// Waits until this process is the active operator, and has observed the cluster and the stored secrets.
+async fn become_active(context: &Context) {
+    let was_active = context.leadership.is_active();
+    context.tasks.ready().await;
+    if !context.leadership.is_active() {
+        context.metrics.set_ready();
+        tokio::select! {
+            () = context.leadership.acquired() => {}
+            () = context.follow_stored_secrets() => {}
+        }
+    }
+    if !was_active {
+        // The previous active operator may have written secrets since this process read the stored secrets.
+        context.learn_stored_secrets().await;
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
@@ -213,9 +217,6 @@ async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Contex
     let report = context.report_pass_failure(deployment, result.as_ref().err());
     if tokio::time::timeout(context.pass_timeout, report).await.is_err() {
         tracing::warn!("can't report failing passes in the status: the API server did not respond in time");
-    }
-    if result.is_ok() {
-        context.metrics.complete_pass();
     }
     result
 }
@@ -267,6 +268,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
     }
     if outcome.requeue {
         return Ok(Action::requeue(NEXT_PASS));
+    }
+    if plan.hold.is_none() {
+        context.metrics.complete_pass();
     }
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }

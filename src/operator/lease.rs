@@ -20,8 +20,8 @@
 //!
 //! # What the Lease can't prevent
 //!
-//! A request that a process sent before it lost the Lease can take effect later: it may wait in the network or in the
-//! API server.
+//! A request that a process sent before it lost or released the Lease can take effect later: it may wait in the network
+//! or in the API server. A clean shutdown waits only some seconds for the last requests.
 //!
 //! If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each helm process may
 //! send a last request before the guard kills it. The operator may also send a request if it checked the Lease just
@@ -35,6 +35,9 @@
 
 mod clients;
 mod decide;
+mod elsewhere;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -42,7 +45,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use osdpl_client::explain;
 use osdpl_core::api::MANAGER;
@@ -121,6 +124,12 @@ pub enum Lost {
     /// Another process holds the Lease.
     #[error("{0} has taken the Lease from this operator, which was frozen or disconnected; this operator ends")]
     Taken(String),
+    /// Another operator is active in another namespace. The text names its process and the namespace.
+    #[error(
+        "another operator is active: {0}; this operator ends, because two operators would change the same cloud; stop \
+         the other one, or start this one with the same --namespace"
+    )]
+    Elsewhere(String),
     /// The guard process, without which helm must not run, has ended or can't be started.
     #[error("{0}; the operator ends")]
     Guard(String),
@@ -129,6 +138,8 @@ pub enum Lost {
 /// Takes and renews the Lease for this process.
 pub struct Elector {
     api: Api<Lease>,
+    /// The namespace of the Lease.
+    namespace: String,
     instance: Instance,
     /// The identity of this process in the Lease: the name of its pod, if it has one, and its instance.
     identity: String,
@@ -141,7 +152,9 @@ impl Elector {
     /// Creates an elector for the Lease in `namespace`; `pod` is the name of this pod.
     pub fn new(client: Client, namespace: &str, instance: Instance, pod: Option<&str>, leadership: Leadership) -> Self {
         let identity = pod.map_or_else(|| instance.to_string(), |pod| format!("{pod}_{instance}"));
-        Self { api: Api::namespaced(client, namespace), instance, identity, leadership, lease: None, seen: None }
+        let api = Api::namespaced(client, namespace);
+        let namespace = namespace.to_owned();
+        Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
     /// Reads the Lease.
@@ -157,10 +170,11 @@ impl Elector {
     /// Waits for the Lease, and renews it until `release` is cancelled. Then releases the Lease and returns.
     ///
     /// # Errors
-    /// If this process loses the Lease. The process must then end at once.
+    /// If this process loses the Lease, or if an operator is active in another namespace. The process must then end at
+    /// once.
     pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
         let renewed = tokio::select! {
-            renewed = self.acquire() => renewed,
+            renewed = self.acquire_alone() => renewed?,
             () = release.cancelled() => {
                 if self.is_own() {
                     self.release().await;
@@ -168,7 +182,14 @@ impl Elector {
                 return Ok(());
             }
         };
-        let mut guard = Guard::start(&self.instance).map_err(|error| Lost::Guard(error.to_string()))?;
+        let mut guard = match Guard::start(&self.instance) {
+            Ok(guard) => guard,
+            Err(error) => {
+                // This process has not started helm yet.
+                self.release().await;
+                return Err(Lost::Guard(error.to_string()));
+            }
+        };
         let lost = tokio::select! {
             lost = self.hold(renewed, &mut guard) => Some(lost),
             () = release.cancelled() => None,
@@ -179,6 +200,14 @@ impl Elector {
         }
         self.release().await;
         Ok(())
+    }
+
+    /// Takes the Lease, unless an operator is active in another namespace.
+    async fn acquire_alone(&mut self) -> Result<Instant, Lost> {
+        match elsewhere::find_active(&self.api, &self.namespace).await {
+            Some(other) => Err(Lost::Elsewhere(other)),
+            None => Ok(self.acquire().await),
+        }
     }
 
     /// Takes the Lease as soon as it is free, and waits for the grace period. Returns the time at which this process
@@ -209,7 +238,7 @@ impl Elector {
     /// Reads the Lease, and takes it or waits until the next attempt.
     async fn try_acquire(&mut self) -> Result<Option<Instant>, Failure> {
         request(self.read()).await?;
-        match next_step(self.seen.as_ref(), self.holder_state(), Instant::now()) {
+        match next_step(self.seen.as_ref(), &self.identity, self.holder_state(), Instant::now()) {
             Step::Take(grace) => {
                 let sent = Instant::now();
                 match request(self.write(self.identity.clone())).await {
@@ -247,10 +276,6 @@ impl Elector {
     }
 
     fn holder_state(&self) -> ProcessState {
-        if self.is_own() {
-            // This process holds the Lease already: an earlier attempt succeeded, and only its response was lost.
-            return ProcessState::Ended;
-        }
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
     }
 
@@ -304,7 +329,15 @@ impl Elector {
 
     /// Releases the Lease, so that a standby can take it at once.
     async fn release(&mut self) {
-        match request(self.write(String::new())).await {
+        let mut released = request(self.write(String::new())).await;
+        if matches!(released, Err(Failure::Conflict)) {
+            // The last renewal may have succeeded without its response.
+            released = request(self.read()).await;
+            if released.is_ok() && self.is_own() {
+                released = request(self.write(String::new())).await;
+            }
+        }
+        match released {
             Ok(()) => tracing::info!("this operator has released the Lease"),
             Err(error) => tracing::warn!(%error, "can't release the Lease; the next operator waits until it expires"),
         }
@@ -344,10 +377,8 @@ impl Elector {
 
 /// Returns the instances that hold a Lease named [`NAME`] in any namespace.
 pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
-    let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
-    let leases = Api::<Lease>::all(client.clone()).list(&named).await?;
-    let holders = leases.items.into_iter().filter_map(|lease| lease.spec?.holder_identity);
-    Ok(holders.map(|holder| instance_of(&holder).to_owned()).collect())
+    let held = elsewhere::held(client).await?;
+    Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect())
 }
 
 /// Returns the instance in the identity of a holder, which may begin with the name of a pod.

@@ -103,7 +103,8 @@ impl Collector for Clouds {
     }
 }
 
-/// When the last pass completed; `None` before the first one.
+/// When the last pass completed; before the first one, when this process became the active operator. `None` on a
+/// standby.
 #[derive(Debug, Default)]
 struct LastPass(Mutex<Option<Instant>>);
 
@@ -116,7 +117,8 @@ impl LastPass {
 impl Collector for LastPass {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Some(at) = *self.time() else { return Ok(()) };
-        let help = "Time since the last reconcile pass completed. It also grows while nothing changes.";
+        let help = "Time since the last complete reconcile pass of the cloud, or since this process became active. It also \
+                    grows while nothing changes.";
         let mut gauge =
             encoder.encode_descriptor("last_reconcile_age", help, Some(&Unit::Seconds), MetricType::Gauge)?;
         gauge.encode_gauge(&at.elapsed().as_secs_f64())
@@ -222,7 +224,12 @@ impl Metrics {
         self.0.running_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the time at which a pass completed.
+    /// Starts the time until the first complete pass. Call this function when this process becomes the active operator.
+    pub(crate) fn start_passes(&self) {
+        self.0.last_pass.time().get_or_insert(now());
+    }
+
+    /// Stores the time at which a pass has read, changed and reported all that it wanted.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }
@@ -335,6 +342,10 @@ mod tests {
         assert!(
             text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
         );
+        let age = "osdpl_last_reconcile_age_seconds ";
+        assert!(!text.contains(age), "a standby runs no passes");
+        metrics.start_passes();
+        assert!(metrics.encode(counters.clone(), true).contains(age), "no pass has completed yet");
         metrics.remove_cloud("cloud");
         assert!(!metrics.encode(counters.clone(), true).contains("name=\"cloud\""));
     }

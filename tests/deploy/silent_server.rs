@@ -1,13 +1,20 @@
-//! Runs commands against an API server that accepts connections and never responds.
+//! Runs commands against an API server that never responds, refuses all requests, or fails while a command watches.
 
-use std::net::TcpListener;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[test]
-fn commands_end_if_the_server_never_responds() {
-    // The kernel accepts the connections, and no program reads the requests.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = silent.local_addr().unwrap();
+use serde_json::json;
+
+use crate::resource;
+
+/// A response: the status code and the body.
+type Answer = (u16, String);
+
+/// Runs a command of osdpl against the server at this address. A response may take one second.
+fn run(address: SocketAddr, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("config");
     let text = format!(
@@ -15,6 +22,65 @@ fn commands_end_if_the_server_never_responds() {
          [{{name: a, user: {{}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\ncurrent-context: a\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
+    let mut command = Command::new(program());
+    command.args(arguments).args(["--request-timeout", "1"]).env("KUBECONFIG", &kubeconfig).env_remove("RUST_LOG");
+    for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        command.env_remove(proxy);
+    }
+    command.output().unwrap()
+}
+
+/// Returns the program that cargo built for the tests, or the one in the environment variable `OSDPL_PROGRAM`.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("OSDPL_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_osdpl").into())
+}
+
+/// Runs a command that must fail with an error that contains `expected`.
+fn check_failure(address: SocketAddr, arguments: &[&str], expected: &str) {
+    let output = run(address, arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && stderr.contains(expected), "{arguments:?}: {stderr}");
+}
+
+/// Starts a server that sends the response `answer(n)` to request number `n`, and asks clients to wait 100 s before they
+/// try again. Returns its address, and the number of requests so far.
+fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, requests) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+    let counter = Arc::clone(&requests);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut line = String::new();
+            // The head of a request ends with an empty line. None of these requests has a body.
+            while stream.read_line(&mut line).unwrap_or_default() > 2 {
+                line.clear();
+            }
+            let (code, body) = answer(counter.fetch_add(1, Ordering::SeqCst));
+            let head = "Retry-After: 100\r\nConnection: close\r\nContent-Type: application/json";
+            // The client may have ended already.
+            drop(write!(
+                stream.get_mut(),
+                "HTTP/1.1 {code} A\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+        }
+    });
+    (address, requests)
+}
+
+/// Returns the response to a list with these resources.
+fn list(items: &[serde_json::Value]) -> Answer {
+    let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList",
+        "metadata": {"resourceVersion": "1"}, "items": items});
+    (200, list.to_string())
+}
+
+#[test]
+fn commands_end_if_the_server_never_responds() {
+    // The kernel accepts the connections, and no program reads the requests.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
     let expected =
         format!("the API server at http://{address} does not answer: it did not respond in time; check that");
     for arguments in [
@@ -27,13 +93,49 @@ fn commands_end_if_the_server_never_responds() {
         &["detach", "--all"],
         &["forget", "node-1"],
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command.args(arguments).args(["--request-timeout", "1"]).env("KUBECONFIG", &kubeconfig).env_remove("RUST_LOG");
-        for proxy in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
-            command.env_remove(proxy);
+        check_failure(address, arguments, &expected);
+    }
+}
+
+#[test]
+fn commands_end_if_the_server_is_unavailable() {
+    let (address, requests) = serve(|_| (503, "<html>503 Service Unavailable</html>".into()));
+    let expected = format!("the API server at http://{address} can't process the request: 503 without a reason; check");
+    for arguments in [&["status"][..], &["plan"], &["wait"]] {
+        let before = requests.load(Ordering::SeqCst);
+        check_failure(address, arguments, &expected);
+        let sent = requests.load(Ordering::SeqCst) - before;
+        assert!(sent <= 4, "{arguments:?} sends a request again at most three times, not {sent} times");
+    }
+}
+
+#[test]
+fn watching_commands_end_if_the_server_fails() {
+    let mut cloud = resource("{openstackRelease: '2026.1'}");
+    cloud["metadata"]["namespace"] = "site".into();
+    for command in [&["status", "--watch"][..], &["wait"]] {
+        for (code, why) in [(401, "token expired"), (503, "503 token expired")] {
+            let found = list(&[cloud.clone()]);
+            let refusal = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code,
+                "reason": "", "message": "token expired"});
+            let answer = move |request| if request == 0 { found.clone() } else { (code, refusal.to_string()) };
+            let (address, _) = serve(answer);
+            let expected = match code {
+                503 => format!("the API server at http://{address} can't process the request: {why}"),
+                _ => why.to_owned(),
+            };
+            check_failure(address, command, &format!("watching OpenStackDeployment site/cloud: {expected}"));
         }
-        let output = command.output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && stderr.contains(&expected), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn watching_commands_end_if_the_resource_is_deleted() {
+    let mut cloud = resource("{openstackRelease: '2026.1'}");
+    cloud["metadata"]["namespace"] = "site".into();
+    for command in [&["status", "--watch"][..], &["wait"]] {
+        let found = list(&[cloud.clone()]);
+        let (address, _) = serve(move |request| if request == 0 { found.clone() } else { list(&[]) });
+        check_failure(address, command, "OpenStackDeployment site/cloud does not exist any more: someone deleted it");
     }
 }

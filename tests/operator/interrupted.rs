@@ -1,7 +1,7 @@
 //! An install is interrupted: the operator or helm is killed, the operator is stopped, or the API server is killed or
 //! frozen. The same operator or the next one completes the install.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster::{Component, Rule};
 use k8s_openapi::ByteString;
@@ -166,11 +166,27 @@ fn stops_a_pass_that_waits_for_a_frozen_api_server() {
             }
         };
         with_timeout("a pass fails although no request ends", failed).await;
+        let frozen_age = operator.last_reconcile_age();
+        let next_failed = async {
+            let failures = operator.metric("osdpl_reconcile_failures_total", "");
+            while operator.metric("osdpl_reconcile_failures_total", "") == failures {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("another pass fails", next_failed).await;
+        let older_age = operator.last_reconcile_age();
+        assert!(older_age > frozen_age, "failed passes are not complete: {frozen_age}, {older_age}");
         assert!(world.operator_log().contains("the API server did not respond in time"), "{}", world.operator_log());
+        let thawed = Instant::now();
         world.cluster().thaw(Component::Apiserver).await.unwrap();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
-        assert!(operator.metrics().contains("osdpl_last_reconcile_age_seconds "), "{}", operator.metrics());
+        let falls = async {
+            while operator.last_reconcile_age() > thawed.elapsed().as_secs_f64() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("a pass is complete", falls).await;
     });
 }
 

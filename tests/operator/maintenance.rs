@@ -2,6 +2,7 @@
 
 mod obstacles;
 mod retries;
+mod stops;
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

@@ -73,6 +73,27 @@ pub async fn register(world: &World, address: &str, authority: &str) {
 }
 
 #[test]
+fn standby_serves_the_webhook() {
+    run_test("webhook-standby", async |world| {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
+        let authority = write_certificate(&certificate, &key);
+        let (certificate_path, key_path) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+        let arguments =
+            ["--webhook-listen", &address, "--webhook-certificate", certificate_path, "--webhook-key", key_path];
+        let _active = world.operator().pod("active").start().await;
+        world.until_holder("active").await;
+        let standby = world.operator().pod("standby").arguments(&arguments).start().await;
+        register(world, &address, &authority).await;
+        let output = until_refused(world, &json!({"openstackRelease": "2026.1", "presets": ["hA"]})).await;
+        assert!(output.contains("spec.presets[0]: there is no preset \"hA\""), "{output}");
+        assert!(standby.readiness().starts_with("ok: standby"), "{}", standby.readiness());
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        api.delete(HOOK, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
 fn webhook_refuses_errors_and_shows_warnings() {
     run_test("webhook", async |world| {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();

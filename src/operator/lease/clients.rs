@@ -1,27 +1,18 @@
 //! Creates the clients of the operator. Only the active operator can write through them.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use axum::http::{HeaderValue, Method, Request, Response, header};
-use kube::client::Body;
-use kube::client::retry::RetryPolicy;
+use axum::http::{HeaderValue, Method, header};
 use kube::{Client, Config};
-use tower::retry::Retry;
-use tower::{BoxError, Service, service_fn};
+use osdpl_client::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 
 use super::Leadership;
-
-/// How long a connection may carry no data while a response is awaited. After this time, the connection counts as lost,
-/// for example because a firewall drops its packets.
-///
-/// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
-/// so a watch on an intact connection never reaches this limit.
-const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The clients of the operator.
 pub struct Clients {
     /// The client for the Lease, with its own connection pool: after it has lost a connection, its next attempt must
-    /// not get another dead connection that other requests left in a shared pool.
+    /// not get another dead connection that other requests left in a shared pool. It does not retry, because
+    /// [`Elector`](super::Elector) decides after each failure.
     pub lease: Client,
     /// The client for reads.
     pub reads: Client,
@@ -44,41 +35,27 @@ impl Clients {
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
-        (config.read_timeout, config.reset_reader_on_write) = (Some(READ_TIMEOUT), true);
-        let namespace = config.default_namespace.clone();
-        let (lease, reads) = (Client::try_from(config.clone())?, Client::try_from(config.clone())?);
-        // Each retry of kube must also go through the check, because a retry may follow minutes after the first
-        // attempt.
-        config.default_retry = false;
-        let checked = checked(Client::try_from(config)?, leadership.clone());
-        let writes = Client::new(Retry::new(RetryPolicy::server_retry(), checked.clone()), namespace.clone());
-        Ok(Self { lease, reads, writes, evictions: Client::new(checked, namespace) })
+        let bounds = Bounds::new(REQUEST_TIMEOUT);
+        let lease = bounded(connect(config.clone())?, Bounds { pauses: &[], ..bounds.clone() });
+        let reads = bounded(connect(config.clone())?, bounds.clone());
+        let (connection, bounds) = (connect(config)?, Bounds { check: only_active(leadership.clone()), ..bounds });
+        let evictions = bounded(connection.clone(), Bounds { pauses: &[], ..bounds.clone() });
+        Ok(Self { lease, reads, writes: bounded(connection, bounds), evictions })
     }
 }
 
-/// Returns a service that always sends reads, but sends writes only while this process is the active operator.
-fn checked(
-    client: Client,
-    leadership: Leadership,
-) -> impl Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send> + Clone + Send {
-    service_fn(move |request: Request<Body>| {
-        let (client, leadership) = (client.clone(), leadership.clone());
-        async move {
-            let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-            if is_read || leadership.may_write() {
-                client.send(request).await.map_err(BoxError::from)
-            } else {
-                Err(NotActive.into())
-            }
-        }
+/// Returns the check that always permits reads, but permits writes only while this process is the active operator.
+fn only_active(leadership: Leadership) -> Check {
+    Arc::new(move |method| {
+        let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if is_read || leadership.may_write() { Ok(()) } else { Err(NotActive.into()) }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use axum::Router;
     use axum::http::StatusCode;
@@ -96,7 +73,8 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
             (StatusCode::OK, r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#)
         });
-        let client = Client::new(checked(Client::new(fake, "a"), leadership.clone()), "a");
+        let bounds = Bounds { check: only_active(leadership.clone()), ..Bounds::new(REQUEST_TIMEOUT) };
+        let client = bounded(Client::new(fake, "a"), bounds);
         let api: Api<Namespace> = Api::all(client);
         let namespace = api.get("a").await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 1);

@@ -59,9 +59,16 @@ impl Seen {
     }
 }
 
-/// Returns the next step of a process that does not hold the Lease; `holder` is the state of the holder's process.
-pub(super) fn next_step(seen: Option<&Seen>, holder: ProcessState, now: Instant) -> Step {
-    let Some(seen) = seen.filter(|seen| seen.holder().is_some()) else { return Step::Take(Duration::ZERO) };
+/// Returns the next step of the process with the identity `own`, which does not know that it holds the Lease; `holder`
+/// is the state of the holder's process.
+pub(super) fn next_step(seen: Option<&Seen>, own: &str, holder: ProcessState, now: Instant) -> Step {
+    let Some((seen, name)) = seen.and_then(|seen| Some((seen, seen.holder()?))) else {
+        return Step::Take(Duration::ZERO);
+    };
+    if name == own {
+        // An earlier attempt took the Lease, and only its response was lost. The last holder may need the grace period.
+        return Step::Take(TAKEOVER_GRACE);
+    }
     let remaining = seen.remaining(now);
     match holder {
         ProcessState::Ended => Step::Take(Duration::ZERO),
@@ -79,6 +86,8 @@ mod tests {
     use super::*;
     use ProcessState::{Elsewhere, Ended, Running};
 
+    const OWN: &str = "own";
+
     fn lease(holder: &str, renewed: i64) -> Lease {
         let renew_time = Some(MicroTime(Timestamp::from_second(renewed).unwrap()));
         let content = LeaseSpec { holder_identity: Some(holder.into()), renew_time, ..LeaseSpec::default() };
@@ -92,9 +101,9 @@ mod tests {
     #[test]
     fn takes_a_missing_or_released_lease_at_once() {
         let now = Instant::now();
-        assert_eq!(next_step(None, Elsewhere, now), Step::Take(Duration::ZERO));
+        assert_eq!(next_step(None, OWN, Elsewhere, now), Step::Take(Duration::ZERO));
         let released = Seen::after_read(None, Some(&lease("", 1)), now);
-        assert_eq!(next_step(released.as_ref(), Elsewhere, now), Step::Take(Duration::ZERO));
+        assert_eq!(next_step(released.as_ref(), OWN, Elsewhere, now), Step::Take(Duration::ZERO));
     }
 
     #[test]
@@ -104,11 +113,11 @@ mod tests {
         for renewed in [0, 32_503_680_000] {
             let first = Seen::after_read(None, Some(&lease("a", renewed)), start);
             let same = Seen::after_read(first, Some(&lease("a", renewed)), start + seconds(14));
-            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
-            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(14)), Step::Wait(seconds(1)));
-            assert_eq!(next_step(same.as_ref(), Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
+            assert_eq!(next_step(same.as_ref(), OWN, Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
+            assert_eq!(next_step(same.as_ref(), OWN, Elsewhere, start + seconds(14)), Step::Wait(seconds(1)));
+            assert_eq!(next_step(same.as_ref(), OWN, Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
             let renewed = Seen::after_read(same, Some(&lease("a", renewed + 2)), start + seconds(15));
-            assert_eq!(next_step(renewed.as_ref(), Elsewhere, start + seconds(29)), Step::Wait(seconds(1)));
+            assert_eq!(next_step(renewed.as_ref(), OWN, Elsewhere, start + seconds(29)), Step::Wait(seconds(1)));
         }
     }
 
@@ -117,18 +126,18 @@ mod tests {
         let start = Instant::now();
         let seen = Seen::after_read(None, Some(&lease("a", 1)), start);
         let deleted = Seen::after_read(seen, None, start + seconds(1));
-        assert_eq!(next_step(deleted.as_ref(), Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
-        assert_eq!(next_step(deleted.as_ref(), Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
+        assert_eq!(next_step(deleted.as_ref(), OWN, Elsewhere, start + seconds(1)), Step::Wait(RETRY_PERIOD));
+        assert_eq!(next_step(deleted.as_ref(), OWN, Elsewhere, start + seconds(15)), Step::Take(TAKEOVER_GRACE));
     }
 
     #[test]
     fn takes_the_lease_of_a_local_process_when_it_has_ended() {
         let now = Instant::now();
         let seen = Seen::after_read(None, Some(&lease("a", 1)), now);
-        assert_eq!(next_step(seen.as_ref(), Running, now), Step::Wait(RETRY_PERIOD));
-        assert_eq!(next_step(seen.as_ref(), Ended, now), Step::Take(Duration::ZERO));
+        assert_eq!(next_step(seen.as_ref(), OWN, Running, now), Step::Wait(RETRY_PERIOD));
+        assert_eq!(next_step(seen.as_ref(), OWN, Ended, now), Step::Take(Duration::ZERO));
         assert_eq!(
-            next_step(seen.as_ref(), Running, now + DURATION),
+            next_step(seen.as_ref(), OWN, Running, now + DURATION),
             Step::Take(TAKEOVER_GRACE),
             "the process is frozen"
         );
@@ -142,5 +151,12 @@ mod tests {
             lease.spec.as_mut().unwrap().lease_duration_seconds = Some(stored);
             assert_eq!(Seen::after_read(None, Some(&lease), now).unwrap().remaining(now), expected);
         }
+    }
+
+    #[test]
+    fn keeps_the_grace_period_if_the_response_of_the_first_attempt_was_lost() {
+        let now = Instant::now();
+        let taken = Seen::after_read(None, Some(&lease(OWN, 1)), now);
+        assert_eq!(next_step(taken.as_ref(), OWN, Ended, now), Step::Take(TAKEOVER_GRACE));
     }
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
+use tokio_util::io::InspectReader;
 
 use super::CertificateFiles;
 
@@ -20,12 +21,19 @@ use super::CertificateFiles;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
+/// The maximum number of open connections, including those whose TLS handshake is not complete. Further clients wait in
+/// the listener's queue, so that they cost no memory, and no processor time that the passes need.
+const MAX_CONNECTIONS: usize = 64;
+
+/// A connection that has completed its TLS handshake. The function inside does nothing but own the permit of the
+/// connection, which makes room for another connection when this one is closed.
+type Connection = InspectReader<TlsStream<TcpStream>, Box<dyn FnMut(&[u8]) + Send>>;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other
 /// client.
 pub(crate) struct TlsListener {
     address: SocketAddr,
-    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    ready: mpsc::Receiver<(Connection, SocketAddr)>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -47,7 +55,7 @@ impl Drop for TlsListener {
 }
 
 impl axum::serve::Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
+    type Io = Connection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -63,12 +71,11 @@ impl axum::serve::Listener for TlsListener {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    mut certificate: Certificate,
-    sender: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
+async fn accept(listener: TcpListener, mut certificate: Certificate, sender: mpsc::Sender<(Connection, SocketAddr)>) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let (stream, from) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
@@ -81,12 +88,16 @@ async fn accept(
         let (acceptor, sender) = (certificate.acceptor.clone(), sender.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => drop(sender.send((stream, from)).await),
+                Ok(Ok(stream)) => drop(sender.send((connection(stream, permit), from)).await),
                 Ok(Err(error)) => tracing::debug!(%error, %from, "the TLS handshake of a webhook client failed"),
                 Err(_) => tracing::debug!(%from, "the TLS handshake of a webhook client timed out"),
             }
         });
     }
+}
+
+fn connection(stream: TlsStream<TcpStream>, permit: OwnedSemaphorePermit) -> Connection {
+    InspectReader::new(stream, Box::new(move |_| _ = &permit))
 }
 
 /// The webhook's certificate and key, from the last time that the webhook read their files.
@@ -106,8 +117,8 @@ impl Certificate {
     /// Replaces the certificate if its files have changed.
     ///
     /// The webhook calls this function for each connection. The function compares the contents of the files, because
-    /// the times of files in a mounted Secret may not change. The listener keeps the old certificate while the new
-    /// files are invalid, for example because only one of them is written yet.
+    /// the modification times of files in a mounted Secret may stay the same. The listener keeps the old certificate
+    /// while the new files are invalid, for example because only one of them is written yet.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -155,6 +166,7 @@ fn acceptor(files: &CertificateFiles, [chain, secret]: &[String; 2]) -> anyhow::
 mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use tokio_rustls::TlsConnector;
+    use tokio_rustls::client::TlsStream as ClientStream;
     use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
     use super::*;
@@ -167,14 +179,21 @@ mod tests {
         certificate.der().clone()
     }
 
-    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
+    async fn connect(
+        address: SocketAddr,
+        trusted: &CertificateDer<'static>,
+    ) -> std::io::Result<ClientStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap();
         let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
         let stream = TcpStream::connect(address).await.unwrap();
-        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await.is_ok()
+        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await
+    }
+
+    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
+        connect(address, trusted).await.is_ok()
     }
 
     #[tokio::test]
@@ -190,6 +209,29 @@ mod tests {
         let second = certify(&files);
         assert!(connects(listener.address, &second).await);
         assert!(!connects(listener.address, &first).await);
+    }
+
+    #[tokio::test]
+    async fn a_closed_connection_makes_room_for_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+        let trusted = certify(&files);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut listener = TlsListener::new(listener, files).unwrap();
+        let address = listener.address;
+        let mut open = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            open.push((connect(address, &trusted).await.unwrap(), axum::serve::Listener::accept(&mut listener).await));
+        }
+        let mut next = std::pin::pin!(connect(address, &trusted));
+        // The client has its answer only if the listener accepts the connection. Without a limit, it does so as soon as
+        // the runtime has nothing else to do.
+        for _ in 0..100 {
+            assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more connections than its limit");
+            tokio::task::yield_now().await;
+        }
+        drop(open.pop());
+        assert!(next.await.is_ok());
     }
 
     #[tokio::test]

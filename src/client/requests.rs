@@ -1,0 +1,200 @@
+//! Sends requests to the API server with a limited time and a few retries.
+//!
+//! kube's own retries are off. They obey `Retry-After` without a bound and pause for up to minutes, so a client would
+//! still sleep long after the API server has recovered.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use kube::{Client, Config};
+use tower::{BoxError, service_fn};
+
+/// How long a connection may carry no data while a response is awaited. After this time, the connection counts as lost,
+/// for example because a firewall drops its packets.
+///
+/// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
+/// so a watch on an intact connection never reaches this limit.
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// The time limit of a request of the operator. It is shorter than the time limit of a pass.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The pauses of [`Bounds::new`].
+const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
+
+/// Decides before each attempt of a request with this method whether the client may send the request.
+pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
+
+/// The bounds of a client's requests. Watches and followed logs have no time limit and no retries.
+#[derive(Clone)]
+pub struct Bounds {
+    /// The time limit of a request, with its retries and the whole response.
+    pub timeout: Duration,
+    /// The pauses before the retries of a request; without pauses, there are no retries.
+    ///
+    /// The client retries after the responses 429 (too many requests) and 503 (unavailable), with which the API server
+    /// refuses a request that it has not begun to process.
+    pub pauses: &'static [Duration],
+    /// The check before each attempt.
+    pub check: Check,
+}
+
+impl Bounds {
+    /// Returns the bounds of a client with this time limit, which retries and may send all requests.
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout, pauses: &PAUSES, check: Arc::new(|_| Ok(())) }
+    }
+}
+
+/// Creates a client without retries and without a time limit for requests, for [`bounded`].
+///
+/// # Errors
+/// If the configuration is not usable.
+pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    config.read_timeout = Some(READ_TIMEOUT);
+    // Start the read timeout again with each request. Otherwise the timeout would include the time during which the
+    // connection was idle before the request.
+    config.reset_reader_on_write = true;
+    Client::try_from(config)
+}
+
+/// Returns a client that sends its requests through `client`, within these bounds.
+pub fn bounded(client: Client, bounds: Bounds) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = service_fn(move |request| send(client.clone(), request, bounds.clone()));
+    Client::new(service, namespace)
+}
+
+async fn send(client: Client, request: Request<Body>, bounds: Bounds) -> Result<Response<Body>, BoxError> {
+    if is_stream(&request) {
+        (bounds.check)(request.method())?;
+        return Ok(client.send(request).await?);
+    }
+    let mut deadline = pin!(tokio::time::sleep(bounds.timeout));
+    let (parts, body) = request.into_parts();
+    let body = body.collect_bytes().await?;
+    let mut pauses = bounds.pauses.iter();
+    loop {
+        (bounds.check)(&parts.method)?;
+        let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
+        let response = tokio::select! {
+            response = receive(&client, request) => response?,
+            () = &mut deadline => {
+                let message = format!("no response within {} s", bounds.timeout.as_secs());
+                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, message).into());
+            }
+        };
+        let is_busy = matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let Some(pause) = pauses.next().filter(|_| is_busy) else { return Ok(response) };
+        tokio::select! {
+            () = tokio::time::sleep(*pause) => {}
+            () = &mut deadline => return Ok(response),
+        }
+    }
+}
+
+/// Sends a request, and waits for the whole response.
+async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
+    let (parts, body) = client.send(request).await?.into_parts();
+    Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
+}
+
+/// Whether the response of a request goes on without end: a watch, or a followed log.
+fn is_stream(request: &Request<Body>) -> bool {
+    let mut parameters = request.uri().query().unwrap_or_default().split('&');
+    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1" | "follow=true"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::Router;
+    use kube::Api;
+    use kube::api::WatchParams;
+    use kube::core::{ApiResource, DynamicObject};
+
+    use super::*;
+
+    /// The object that the fake API server returns.
+    const OBJECT: &str = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#;
+
+    /// Returns the bounds of a client that waits as long as necessary, with short pauses.
+    fn patient() -> Bounds {
+        const SHORT: [Duration; 3] = [Duration::from_millis(1); 3];
+        Bounds { pauses: &SHORT, ..Bounds::new(Duration::MAX) }
+    }
+
+    /// Returns a client of a fake API server that responds with these status codes, one after the other, and then does
+    /// not respond. Also returns the codes that it has not used, in reverse order.
+    fn fake(codes: &[u16], bounds: Bounds) -> (Api<DynamicObject>, Arc<Mutex<Vec<u16>>>) {
+        let codes = Arc::new(Mutex::new(codes.iter().rev().copied().collect::<Vec<_>>()));
+        let left = Arc::clone(&codes);
+        let router = Router::new().fallback(async move || {
+            let next = codes.lock().unwrap().pop();
+            let Some(code) = next else { return std::future::pending().await };
+            let body = if code == 200 { OBJECT } else { "refused" };
+            (StatusCode::from_u16(code).unwrap(), [("Retry-After", "1000")], body)
+        });
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: "Namespace".into(),
+            plural: "namespaces".into(),
+        };
+        (Api::all_with(bounded(Client::new(router, "a"), bounds), &resource), left)
+    }
+
+    /// Returns the status code of the response, and the number of codes that the fake API server has not used.
+    async fn code(codes: &[u16], bounds: Bounds) -> (u16, usize) {
+        let (api, left) = fake(codes, bounds);
+        let code = match api.get("a").await {
+            Ok(_) => 200,
+            Err(kube::Error::Api(status)) => status.code,
+            Err(error) => panic!("{error}"),
+        };
+        (code, left.lock().unwrap().len())
+    }
+
+    #[tokio::test]
+    async fn retries_refused_requests_a_few_times_and_ignores_retry_after() {
+        assert_eq!(code(&[503, 429, 503, 200], patient()).await, (200, 0));
+        assert_eq!(code(&[503, 503, 503, 503, 200], patient()).await, (503, 1));
+        assert_eq!(code(&[503, 200], Bounds { pauses: &[], ..patient() }).await, (503, 1));
+        for processed in [500, 504, 409] {
+            assert_eq!(code(&[processed, 200], patient()).await, (processed, 1));
+        }
+        // If the limit ends a pause, the client returns the last response, because it explains the problem.
+        let impatient = Bounds { timeout: Duration::from_millis(100), pauses: &[Duration::MAX], ..patient() };
+        assert_eq!(code(&[503, 200], impatient).await, (503, 1));
+    }
+
+    #[tokio::test]
+    async fn limits_the_time_of_requests_but_not_of_watches() {
+        let (api, _) = fake(&[], Bounds::new(Duration::from_millis(1)));
+        let error = api.get("a").await.unwrap_err().to_string();
+        assert!(error.contains("no response within 0 s"), "{error}");
+        let watching = async { api.watch(&WatchParams::default(), "0").await.is_ok() };
+        let ended = tokio::time::timeout(Duration::from_millis(200), watching).await;
+        assert!(ended.is_err(), "a watch waits for its first event as long as necessary");
+    }
+
+    #[tokio::test]
+    async fn checks_each_attempt() {
+        let allowed = Mutex::new(1);
+        let check: Check = Arc::new(move |method| {
+            let mut allowed = allowed.lock().unwrap();
+            *allowed -= 1;
+            if *allowed < 0 { Err(format!("no {method}").into()) } else { Ok(()) }
+        });
+        let (api, left) = fake(&[503, 200], Bounds { check, ..patient() });
+        let error = api.get("a").await.unwrap_err().to_string();
+        assert!(error.contains("no GET"), "{error}");
+        assert_eq!(left.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,156 @@
+use std::collections::BTreeMap;
+use std::sync::Mutex as StdMutex;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use osdpl_client::{HttpConfig, Permit, Scope};
+use osdpl_core::catalog::Component;
+use osdpl_core::observed::Node;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// An operator without a cloud.
+#[derive(Default)]
+struct WithoutCloud {
+    failures: StdMutex<u32>,
+}
+
+impl Operator for WithoutCloud {
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn setting(&self) -> Option<Arc<CloudSettings>> {
+        Some(Arc::new(CloudSettings::none()))
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        futures::stream::pending().boxed()
+    }
+
+    fn nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
+        Some(Arc::default())
+    }
+
+    fn node_selectors(&self, _: &Component) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::All
+    }
+
+    fn count_failure(&self) {
+        *self.failures.lock().unwrap() += 1;
+    }
+}
+
+fn controller(api: Router, pass_timeout: Duration) -> (Arc<MaintenanceController>, Arc<WithoutCloud>) {
+    let config =
+        HttpConfig { address: None, timeout: Duration::from_secs(1), ca: Vec::new(), permit: Permit::default() };
+    let operator = Arc::<WithoutCloud>::default();
+    let controller = MaintenanceController {
+        cluster: Cluster::new(Client::new(api, "cloud")),
+        operator: operator.clone(),
+        openstack: OpenStackClient::new(config),
+        trigger: Arc::default(),
+        requeue_delay: REQUEUE_DELAY,
+        pass_timeout,
+        stop: CancellationToken::new(),
+        states: Mutex::default(),
+    };
+    (Arc::new(controller), operator)
+}
+
+/// Returns a maintenance of a node that does not exist.
+fn maintenance(version: u32) -> Value {
+    json!({
+        "apiVersion": "osdpl.dev/v1alpha1", "kind": "NodeMaintenance",
+        "metadata": {"name": "m1", "uid": "u1", "resourceVersion": version.to_string(), "generation": 1},
+        "spec": {"node": "n1"},
+    })
+}
+
+fn stored() -> Arc<Stored<NodeMaintenance>> {
+    Arc::new(serde_json::from_value(maintenance(1)).unwrap())
+}
+
+fn refusal(code: StatusCode) -> Response {
+    let reason = if code == StatusCode::NOT_FOUND { "NotFound" } else { "Conflict" };
+    let status = json!({"kind": "Status", "status": "Failure", "code": code.as_u16(), "reason": reason});
+    (code, status.to_string()).into_response()
+}
+
+#[tokio::test]
+async fn a_slow_pass_ends_and_lets_others_continue() {
+    let silent = Router::new().fallback(async || std::future::pending::<Response>().await);
+    let (controller, operator) = controller(silent, Duration::from_millis(1));
+    reconcile(stored(), Arc::clone(&controller)).await.unwrap();
+    let states = controller.states.try_lock().expect("the pass has released the lock");
+    let failure = states["m1"].failure.as_ref().unwrap();
+    assert!(failure.message.contains("responds too slowly"), "{}", failure.message);
+    assert_eq!(*operator.failures.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_pass() {
+    let asked = Arc::new(Notify::new());
+    let notify = Arc::clone(&asked);
+    let silent = Router::new().fallback(async move || {
+        notify.notify_one();
+        std::future::pending::<Response>().await
+    });
+    let (controller, operator) = controller(silent, PASS_TIMEOUT);
+    let stop = async {
+        asked.notified().await;
+        controller.stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!(reconcile(stored(), Arc::clone(&controller)), stop);
+    assert_eq!(outcome.unwrap(), controller::Action::await_change());
+    assert_eq!(*operator.failures.lock().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_conflict_repeats_the_decision() {
+    let writes = Arc::<StdMutex<Vec<Value>>>::default();
+    let log = Arc::clone(&writes);
+    // The API server refuses the first write of the status, because someone changed the resource.
+    let api = Router::new().fallback(async move |request: Request| {
+        let (is_patch, path) = (request.method() == Method::PATCH, request.uri().path().to_owned());
+        let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+        let mut writes = log.lock().unwrap();
+        if is_patch {
+            writes.push(serde_json::from_slice(&body).unwrap());
+            if writes.len() == 1 {
+                return refusal(StatusCode::CONFLICT);
+            }
+        }
+        match path.split('/').nth(4) {
+            Some("nodemaintenances") if path.ends_with("nodemaintenances") => {
+                let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []});
+                list.to_string().into_response()
+            }
+            Some("nodemaintenances") => {
+                let mut found = maintenance(if writes.is_empty() { 1 } else { 2 });
+                if let Some(last) = writes.last().filter(|_| writes.len() > 1) {
+                    found["status"] = last["status"].clone();
+                }
+                found.to_string().into_response()
+            }
+            _ => refusal(StatusCode::NOT_FOUND),
+        }
+    });
+    let (controller, operator) = controller(api, PASS_TIMEOUT);
+    reconcile(stored(), controller).await.unwrap();
+    let writes = writes.lock().unwrap();
+    let versions: Vec<_> = writes.iter().map(|write| write["metadata"].clone()).collect();
+    let version = |version: &str| json!({"uid": "u1", "resourceVersion": version});
+    assert_eq!(versions, [version("1"), version("2")]);
+    assert_eq!(writes[0]["status"]["message"], writes[1]["status"]["message"]);
+    assert_eq!(*operator.failures.lock().unwrap(), 0);
+}

@@ -1,0 +1,65 @@
+//! The operator ends soon after SIGTERM, whatever the API server and its other clients do.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use rustix::process::Signal;
+use tokio::sync::Notify;
+
+use crate::cloud::services;
+use crate::proxy::{Answer, Proxy, Request};
+use crate::world::{run_test, with_timeout};
+
+/// Makes the API server never respond to requests that `is_selected` selects. Returns a signal of the first one.
+fn stall(proxy: &Proxy, is_selected: fn(&Request) -> bool) -> Arc<Notify> {
+    let stalled = Arc::<Notify>::default();
+    let first = Arc::clone(&stalled);
+    proxy.set_rule(move |request| {
+        if !is_selected(request) {
+            return Answer::Forward;
+        }
+        first.notify_one();
+        Answer::Stall
+    });
+    stalled
+}
+
+#[test]
+fn ends_at_its_start_although_the_api_server_does_not_respond() {
+    for is_selected in [
+        |_: &Request| true,
+        |request: &Request| !request.uri.path().contains("/leases"),
+        |request: &Request| request.uri.path() == "/apis/coordination.k8s.io/v1/leases",
+    ] {
+        run_test("stop-start", async |world| {
+            let proxy = Proxy::start(world).await;
+            let stalled = stall(&proxy, is_selected);
+            let operator = world.operator().through(&proxy).spawn();
+            with_timeout("the operator waits for the API server", stalled.notified()).await;
+            operator.signal(Signal::TERM);
+            assert!(operator.ended().await.success(), "{}", world.operator_log());
+        });
+    }
+}
+
+#[test]
+fn ends_during_a_pass_that_waits_for_the_api_server() {
+    run_test("stop-pass", async |world| {
+        let proxy = Proxy::start(world).await;
+        // Clients that have sent half a request must not delay the end, either.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let listen = ["--metrics-listen", &address];
+        let operator = world.operator().through(&proxy).arguments(&listen).start().await;
+        let mut client = TcpStream::connect(&address).unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost:").unwrap();
+        let stalled = stall(&proxy, |request| request.is_write() && !request.uri.path().contains("/leases"));
+        world.apply(&services(&["memcached"])).await;
+        with_timeout("a pass waits for the API server", stalled.notified()).await;
+        assert!(operator.stop().await.success());
+        let log = world.operator_log();
+        assert!(log.contains("the operator ends during a pass"), "{log}");
+        assert!(log.contains("this operator has released the Lease"), "{log}");
+        drop(client);
+    });
+}
