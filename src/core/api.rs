@@ -61,8 +61,8 @@ pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that lists the labels which the operator has set for the node's roles, such as
-/// `openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation on a node that lists the labels which the operator has set for the node's roles, after the
+/// [`owner_label`] of their cloud, such as `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that names the `NodeMaintenance` for which the operator cordoned the node.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";

@@ -1,12 +1,14 @@
 //! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
 //! values.
 //!
-//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels. The
-//! operator applies them with a separate field manager, so the API server records who owns each label.
+//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels, by cloud.
+//! The operator applies them with a separate field manager, so the API server records who owns each label.
 //!
 //! * If another writer set a label to another value, the operator keeps that value and warns about the label.
 //! * When a role leaves the spec, the operator removes only its own labels, and only after approval.
 //! * If the selector of a role matches no node, the operator removes no label of that role.
+//! * The labels of another cloud stay, because that cloud may have been detached and its pods may still run. If two
+//!   clouds want the same label, it stays until neither of them lists it.
 //!
 //! Pure module (no I/O).
 
@@ -45,15 +47,22 @@ pub struct NodeInventory {
 pub struct LabelChange {
     /// The uid of the node. It keeps the operator from changing a new node with the same name.
     pub uid: String,
-    /// All labels that the operator must own on the node after the change.
+    /// The cloud's owner label, under which the annotation lists `labels`.
+    pub owner: String,
+    /// All labels that the operator must own on the node for this cloud after the change.
     pub labels: Labels,
     /// The labels that the change adds to the node, as text: `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// The operator's labels that the change removes from the node, as text: `openvswitch=enabled`.
+    /// The cloud's labels that the change removes from the node, as text: `openvswitch=enabled`.
     pub losses: Vec<String>,
 }
 
 impl LabelChange {
+    /// Whether the change removes a label with this value.
+    fn removes(&self, key: &str, value: &str) -> bool {
+        self.losses.iter().any(|label| label.split_once('=') == Some((key, value)))
+    }
+
     /// Whether the change adds or removes a label. If not, it only updates the annotation that lists the operator's
     /// labels.
     pub fn changes_labels(&self) -> bool {
@@ -68,7 +77,7 @@ impl LabelChange {
         let is_kept = |label: &String| label.split_once('=').is_some_and(|(key, _)| kept.contains_key(key));
         let gains: Vec<String> = self.gains.iter().filter(|label| !is_kept(label)).cloned().collect();
         let labels = self.labels.clone().into_iter().chain(kept.clone()).collect();
-        (!gains.is_empty()).then(|| Self { uid: self.uid.clone(), labels, gains, losses: Vec::new() })
+        (!gains.is_empty()).then(|| Self { labels, gains, losses: Vec::new(), ..self.clone() })
     }
 }
 
@@ -77,9 +86,16 @@ fn owned((key, value): (&str, &str)) -> (String, String) {
 }
 
 /// Computes the label changes of all nodes, the status of each role, and the findings about roles and per-node values.
-pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> NodeInventory {
+///
+/// `owner` is the owner label of the cloud with this spec.
+pub fn build_inventory(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    nodes: &Inventory,
+    owner: &str,
+) -> NodeInventory {
     let mut inventory = NodeInventory::default();
-    roles::assign_roles(&spec.nodes, catalog, nodes, &mut inventory);
+    roles::assign_roles(&spec.nodes, catalog, nodes, owner, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
         // Check the entries of `spec.nodes.overrides` with the labels that the roles are about to set, because the
         // entries may select nodes by these labels.
@@ -92,7 +108,7 @@ pub fn build_inventory(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes:
 fn apply(node: &Node, change: Option<&LabelChange>) -> Node {
     let mut node = node.clone();
     if let Some(change) = change {
-        node.labels.retain(|key, value| node.ours.get(key) != Some(value));
+        node.labels.retain(|key, value| !change.removes(key, value));
         node.labels.extend(change.labels.clone());
     }
     node
@@ -109,16 +125,16 @@ pub fn count_labelled_nodes(
         let has = |labels: &Labels| labels.get(key) == Some(value);
         match changes.get(name) {
             None => has(&node.labels),
-            Some(change) => has(&change.labels) || (has(&node.labels) && !has(&node.ours)),
+            Some(change) => has(&change.labels) || (has(&node.labels) && !change.removes(key, value)),
         }
     };
     let count = |label: &(String, String)| nodes.iter().filter(|(name, node)| carries(name, node, label)).count();
     NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
-/// Returns the changes that remove from each node all labels that the operator has set there.
-pub fn labels_to_remove(nodes: &Inventory) -> BTreeMap<String, LabelChange> {
-    build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
+/// Returns the changes that remove from each node all labels that the operator has set there for the cloud `owner`.
+pub fn labels_to_remove(nodes: &Inventory, owner: &str) -> BTreeMap<String, LabelChange> {
+    build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes, owner).changes
 }
 
 impl std::fmt::Display for LabelChange {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::draft::Draft;
+use super::leftovers::Needed;
 use super::objects::Objects;
 use super::requests::{FRESH, Read, Reference};
 use super::resource::paused_releases;
@@ -153,13 +154,13 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
 /// inputs.
 ///
 /// Until then, new pods of an old revision still mount these objects. If osdpl can't read Ceph's settings, it deletes
-/// nothing.
+/// nothing. The objects in `needed` stay, too.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,
     selection: &Selection,
-    desired: &Desired,
-    observed: &Observed,
+    (desired, observed): (&Desired, &Observed),
+    needed: &Needed,
 ) {
     let ceph = match declared.map(|declared| &declared.settings) {
         Some(Err(_)) => return,
@@ -169,6 +170,7 @@ pub(crate) fn plan_ceph_cleanup(
     let mut mounted = ceph.map(|ceph| objects(ceph, selection)).unwrap_or_default();
     let (gateway_objects, store) = object_store::desired(declared, selection);
     mounted.extend(gateway_objects);
+    mounted.extend(needed.ceph.iter().cloned());
     let names: Vec<String> =
         mounted.iter().map(Object::to_string).chain(store.iter().map(ToString::to_string)).collect();
     if draft.paused || draft.kept.ceph.as_ref() == Some(&names) || !is_settled(desired, observed) {
@@ -177,7 +179,9 @@ pub(crate) fn plan_ceph_cleanup(
     mounted.extend(ceph.iter().flat_map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))));
     let is_incomplete = draft.list(Read::OwnStores).is_none();
     let before = draft.actions.len();
-    object_store::release(draft, store.as_ref());
+    if !needed.store {
+        object_store::release(draft, store.as_ref());
+    }
     delete_except(draft, &selection.owner(), &mounted);
     if draft.actions.len() == before && !is_incomplete {
         draft.kept.ceph = Some(names);

@@ -9,6 +9,7 @@ use super::charts::{self, Placeholders};
 use super::credentials;
 use super::draft::Draft;
 use super::kept::Resolved;
+use super::leftovers::{Needed, leftovers};
 use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
@@ -44,14 +45,17 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let mut observed = observe(snapshot, &requested, &names);
     let rejected = desired::reject_moves(&requested, &deployment.spec, catalog, &observed);
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
-    let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all)).unwrap_or_default();
+    let inventory = snapshot.nodes.as_deref().map(|all| build_inventory(spec, catalog, all, &selection.owner()));
+    let inventory = inventory.unwrap_or_default();
     draft.findings.extend(inventory.findings);
+    let needed = leftovers(&selection, &observed, catalog).needed;
     let mut placeholders = Placeholders::new();
     let mut facts = Facts { helm_major: snapshot.helm.major, ..Facts::default() };
     facts.refused = namespaces::refused_releases(snapshot, &selection, &observed);
     facts.refused.extend(rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default());
     if !selection.is_refused() {
-        placeholders = collect_facts(&mut draft, spec, &selection, &inventory.changes, &mut observed, &mut facts);
+        let changes = &inventory.changes;
+        placeholders = collect_facts(&mut draft, (spec, &selection), changes, &mut observed, &needed, &mut facts);
     }
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
@@ -71,7 +75,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     } else {
         removals = nodes::plan_role_labels(&mut draft, inventory.changes);
     }
-    let cloud = Cloud { selection, resolved, names, placeholders, removals, refused };
+    let cloud = Cloud { selection, resolved, names, needed, placeholders, removals, refused };
     let plan = decide_releases(&mut draft, &cloud, observed);
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
@@ -85,6 +89,8 @@ struct Cloud {
     resolved: Arc<Resolved>,
     /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
     names: BTreeMap<ReleaseKey, String>,
+    /// The objects that pods of releases that osdpl does not manage may need, such as those of a detached cloud.
+    needed: Needed,
     placeholders: Placeholders,
     removals: nodes::LabelRemovals,
     /// Whether the pass refuses the spec, because the spec or the catalogue has an error.
@@ -150,10 +156,10 @@ fn is_reading(draft: &Draft<'_>) -> bool {
 /// Returns the releases whose charts are placeholders, because the operator is still fetching these charts.
 fn collect_facts(
     draft: &mut Draft<'_>,
-    spec: &OpenStackDeploymentSpec,
-    selection: &Selection,
+    (spec, selection): (&OpenStackDeploymentSpec, &Selection),
     labels: &BTreeMap<String, LabelChange>,
     observed: &mut Observed,
+    needed: &Needed,
     facts: &mut Facts,
 ) -> Placeholders {
     let (objects, catalog) = (&draft.snapshot.objects, draft.catalog());
@@ -167,7 +173,7 @@ fn collect_facts(
     facts.charts = charts::facts(draft, spec, selection);
     let placeholders = charts::fill_placeholders(&draft.snapshot.deployment, catalog, &mut facts.charts);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
-    observed.external_ready = external::publish_all(draft, &selection.external, observed);
+    observed.external_ready = external::publish_all(draft, &selection.external, observed, needed);
     facts.ceph = ceph::declared(objects, spec, selection);
     if let Some(mut declared) = facts.ceph.take() {
         ceph::plan_ceph_objects(draft, &mut declared, selection, facts);
@@ -213,7 +219,7 @@ fn resolve(
 /// Adds requests and actions to `draft`. The returned plan contains only the other results: the steps of releases, the
 /// status of rollouts, findings, comparisons and pending changes.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
-    let Cloud { selection, resolved, names, refused, .. } = cloud;
+    let Cloud { selection, resolved, names, needed, refused, .. } = cloud;
     let desired = &*resolved.desired;
     let deployment = &draft.snapshot.deployment;
     let changed_additions = additions::changed(deployment, draft.catalog());
@@ -237,7 +243,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
         let releases = releases::steps_of_refused_spec(desired, &observed);
         Plan { releases, rollouts: rollouts::last(draft), ..Plan::default() }
     } else {
-        ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed);
+        ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, (desired, &observed), needed);
         releases::delete_jobs(draft, &draft.snapshot.uninstalled);
         draft.requests.setting = {
             let (spec, catalog) = (&resolved.spec, draft.catalog());

@@ -75,7 +75,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let remaining = if let Some(error) = catalog_error {
         block(&mut steps, reason::INVALID, &error.message);
         Some(error.message.clone())
-    } else if let Some(obstacle) = instances::obstacle(&mut draft, &observed, &names) {
+    } else if let Some(obstacle) = instances::obstacle(&mut draft, &observed) {
         block(&mut steps, reason::DELETING, &obstacle);
         Some(obstacle)
     } else {
@@ -184,8 +184,11 @@ fn clean_up(
     let needed = &left.needed;
     // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
     releases::delete_jobs(draft, &left.releases);
+    let mut services = Vec::new();
     for (key, uid) in draft.list(Read::OwnServices).into_iter().flatten() {
-        if !needed.external.contains(&(key.namespace.clone(), key.name.clone())) {
+        if needed.external.contains(key) {
+            services.push(format!("Service {key}"));
+        } else {
             let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
             draft.add(Planned::new(action, "the cloud is deleted"));
         }
@@ -195,7 +198,8 @@ fn clean_up(
         ceph::release_object_stores(draft, None);
     }
     ceph::delete_except(draft, &selection.owner(), &needed.ceph);
-    let labels = snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default();
+    let nodes = snapshot.nodes.as_deref();
+    let labels = nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default();
     let mut problems = Vec::new();
     if !needed.labels {
         problems = nodes::label(draft, &labels, "no release selects nodes by these labels any more");
@@ -209,14 +213,15 @@ fn clean_up(
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
     // The status disappears with the resource, so only an event can tell the user what osdpl kept.
-    draft.add(planned.with_events(retained(needed, labels.len())));
+    draft.add(planned.with_events(retained(needed, services, labels.len())));
     // The operator must not forget the secrets while releases remain that osdpl does not manage: these releases may
     // still use the secrets.
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels, by node, that a later plan of the deletion removes; `None` if `plan` itself removes them, or if
-/// the labels stay.
+/// Returns the labels, by node, that a later plan of the deletion removes.
+///
+/// Returns `None` if `plan` itself removes the labels, or if the labels stay.
 ///
 /// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by these labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
@@ -225,7 +230,8 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
     if DeletionRules::of(&snapshot.deployment).keeps_releases || is_needed() {
         return None;
     }
-    Some(snapshot.nodes.as_deref().map(labels_to_remove).unwrap_or_default())
+    let nodes = snapshot.nodes.as_deref();
+    Some(nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default())
 }
 
 /// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and the credentials of osdpl.
@@ -274,10 +280,9 @@ fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
 }
 
 /// Returns the event about the objects that osdpl keeps for releases that it does not manage; `None` if it keeps no
-/// object.
-fn retained(needed: &Needed, nodes: usize) -> Option<Event> {
+/// object. `services` contains the kept Services, and `nodes` is the number of nodes that keep labels.
+fn retained(needed: &Needed, services: Vec<String>, nodes: usize) -> Option<Event> {
     let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
-    let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));
     let objects = needed.ceph.iter().map(ToString::to_string);
     let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
     let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
@@ -326,13 +331,13 @@ mod tests {
 
     #[test]
     fn the_event_names_kept_objects() {
-        let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
+        let services = || vec!["Service openstack/mariadb".to_owned()];
         let releases = [ReleaseKey::new("openstack", "nova")].into();
-        let needed = Needed { releases, labels: true, external, ..Needed::default() };
-        let note = retained(&needed, 2).unwrap().note;
+        let needed = Needed { releases, labels: true, ..Needed::default() };
+        let note = retained(&needed, services(), 2).unwrap().note;
         assert!(note.contains("openstack/nova"), "{note}");
         assert!(note.contains("the labels of roles on 2 nodes, Service openstack/mariadb"), "{note}");
-        assert_eq!(retained(&Needed { external: [].into(), ..needed }, 0), None);
-        assert_eq!(retained(&Needed::default(), 2), None);
+        assert_eq!(retained(&needed, Vec::new(), 0), None);
+        assert_eq!(retained(&Needed::default(), Vec::new(), 2), None);
     }
 }

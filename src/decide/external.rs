@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::kept::Lookup;
+use super::leftovers::Needed;
 use super::lookups::{Damped, Lookups, newest};
 use super::namespaces::unusable;
 use super::requests::{Published, Read, Received, Response};
@@ -30,7 +31,7 @@ use osdpl_core::release;
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
 /// Plans to publish the external services of the spec, and to delete the Services that osdpl published for other
-/// external services.
+/// external services. The Services in `needed` stay.
 ///
 /// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
 /// the host.
@@ -38,12 +39,13 @@ pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
     desired: &BTreeMap<String, ExternalService>,
     observed: &Observed,
+    needed: &Needed,
 ) -> BTreeSet<String> {
     let installed = installed_services(draft.catalog(), observed);
     let desired: BTreeMap<&String, &ExternalService> =
         desired.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect();
-    let keep = desired.values().map(|external| ReleaseKey::new(&external.namespace, &external.service)).collect();
-    withdraw(draft, keep);
+    let keep = desired.values().map(|external| ReleaseKey::new(&external.namespace, &external.service));
+    withdraw(draft, keep.chain(needed.external.iter().cloned()).collect());
     draft.kept.lookups.retain(|name, lookup| desired.get(name) == Some(&&lookup.external));
     let mut ready = BTreeSet::new();
     for (name, external) in desired {

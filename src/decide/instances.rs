@@ -8,33 +8,28 @@ use super::draft::Draft;
 use super::requests::{Read, Response};
 use osdpl_core::api::{DELETE_WITH_INSTANCES, DeletionPolicy, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_access};
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
 ///
-/// osdpl waits while Nova reports instances, or while it can't query Nova, unless the user has allowed the loss of the
-/// instances. osdpl repeats the query in later passes, until the uninstall of Nova begins.
-pub(crate) fn obstacle(
-    draft: &mut Draft<'_>,
-    observed: &Observed,
-    names: &BTreeMap<ReleaseKey, String>,
-) -> Option<String> {
+/// osdpl waits while Nova reports instances, and while osdpl can't query Nova. It does not wait if the user has allowed
+/// the loss of the instances. osdpl repeats the query in later passes, until the uninstall of Nova begins.
+pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<String> {
     let deployment = &draft.snapshot.deployment;
-    if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed, names) {
+    if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed) {
         return None;
     }
-    let releases = names.iter().filter_map(|(key, name)| {
-        let endpoint = draft.catalog().release(name)?.1.endpoint.as_ref()?;
-        let existing = observed.releases.get(key).filter(|existing| existing.is_ours())?;
-        (endpoint.keystone || is_compute(endpoint)).then_some((name, key, existing.revision))
+    let releases = installed(observed).filter(|(name, ..)| {
+        let endpoint = draft.catalog().release(name).and_then(|(_, release)| release.endpoint.as_ref());
+        endpoint.is_some_and(|endpoint| endpoint.keystone || is_compute(endpoint))
     });
     let releases: Vec<_> = releases.collect();
     let mut recorded: BTreeMap<&str, (&ReleaseKey, &Values)> = BTreeMap::new();
-    for (name, key, revision) in releases {
-        let read = Read::Values { release: key.clone(), revision, required: false };
+    for (name, key, existing) in releases {
+        let read = Read::Values { release: key.clone(), revision: existing.revision, required: false };
         if let Some(Response::Values(Ok(values))) = draft.read(read).map(|received| &received.response) {
             recorded.insert(name, (key, values));
         }
@@ -79,19 +74,26 @@ pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
     is_allowed || deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
 }
 
-/// Whether the cloud has a release of Nova that was deployed once and whose uninstall has not begun.
+/// Whether the cloud has a release of Nova that helm deployed at least once and whose uninstall has not begun.
 ///
 /// The function ignores a release whose namespace is being deleted: Kubernetes deletes its pods, whatever osdpl does.
-fn has_deployed_nova(catalog: &Catalog, observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> bool {
-    names.iter().any(|(key, name)| {
+fn has_deployed_nova(catalog: &Catalog, observed: &Observed) -> bool {
+    installed(observed).any(|(name, key, existing)| {
         let is_nova =
             catalog.release(name).is_some_and(|(_, release)| release.endpoint.as_ref().is_some_and(is_compute));
-        let is_running = observed.releases.get(key).is_some_and(|existing| {
-            let is_gone = matches!(existing.status, Status::Uninstalling | Status::Uninstalled);
-            existing.is_ours() && existing.was_deployed && !is_gone
-        });
+        let is_running =
+            existing.was_deployed && !matches!(existing.status, Status::Uninstalling | Status::Uninstalled);
         let is_uninstalling = observed.running.get(key).is_some_and(|helm| helm.verb == Verb::Uninstall);
         let is_terminating = observed.terminating.contains(&key.namespace);
         is_nova && is_running && observed.owned.contains(key) && !is_uninstalling && !is_terminating
     })
+}
+
+/// Returns the releases that osdpl installed, with their names in the catalogue.
+///
+/// The names come from the release records and not from the spec: the spec may give a release another name than the one
+/// under which it is installed, because osdpl refuses to rename a release.
+fn installed(observed: &Observed) -> impl Iterator<Item = (&str, &ReleaseKey, &ObservedRelease)> {
+    let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
+    ours.filter_map(|(key, existing)| Some((existing.release.as_deref()?, key, existing)))
 }

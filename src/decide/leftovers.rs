@@ -1,6 +1,7 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects. If a release that osdpl does not manage may need an object, osdpl keeps the object.
+//! osdpl deletes these objects. If a release that osdpl does not manage may need an object, osdpl keeps the object, also
+//! while the cloud exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +36,9 @@ pub(crate) struct Needed {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,
-    /// The Services of the external services that `releases` may use, as (namespace, name).
-    pub(crate) external: BTreeSet<(String, String)>,
+    /// The namespaces and names of the Services through which `releases` may use external services, even if the spec
+    /// names no such external service any more.
+    pub(crate) external: BTreeSet<ReleaseKey>,
     /// The objects for Ceph that `releases` may mount. Only their kinds, namespaces and names are valid, not their
     /// contents.
     pub(crate) ceph: Vec<Object>,
@@ -55,7 +57,8 @@ pub(crate) struct Needed {
 pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Catalog) -> Leftovers {
     let mut left = Leftovers::default();
     let mut foreign = BTreeMap::new();
-    for (key, name) in release_names(selection) {
+    let names = release_names(selection);
+    for (key, name) in names.clone() {
         let found = catalog.release(&name);
         if let Some(existing) = observed.releases.get(&key).filter(|existing| !existing.is_ours()) {
             left.credentials.extend(found.map(|(service, _)| secret_name(&selection.name, service)));
@@ -70,7 +73,9 @@ pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Ca
         left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
         left.releases.insert(key);
     }
-    left.needed = needed(selection, &foreign, catalog);
+    if !foreign.is_empty() {
+        left.needed = needed(selection, &foreign, &names, catalog);
+    }
     left
 }
 
@@ -88,19 +93,28 @@ fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
 }
 
 /// Returns the objects of osdpl that the pods of `foreign` may need. `foreign` contains releases that osdpl does not
-/// manage.
-fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog: &Catalog) -> Needed {
+/// manage. `names` contains the names of all releases in the catalogue.
+fn needed(
+    selection: &Selection,
+    foreign: &BTreeMap<String, ReleaseKey>,
+    names: &BTreeMap<ReleaseKey, String>,
+    catalog: &Catalog,
+) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
         foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
     let releases = foreign.keys().filter_map(|name| Some(catalog.release(name)?.1));
     let needs = releases.flat_map(|release| release.needs.iter().chain(&release.waits_for));
-    let services = needs.filter_map(|need| Some(catalog.provider(&need.component)?.0));
-    let external = services.filter_map(|service| selection.external.get(service));
+    let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
+    let external = services.filter_map(|service| {
+        let release = service.releases.keys().next()?;
+        let (key, _) = names.iter().find(|(_, name)| *name == release)?;
+        Some(ReleaseKey::new(&key.namespace, &service.external.as_ref()?.service))
+    });
     let gateways = super::ceph::used_by_foreign(selection, &namespaces);
     Needed {
         releases: foreign.values().cloned().collect(),
-        labels: !foreign.is_empty(),
-        external: external.map(|external| (external.namespace.clone(), external.service.clone())).collect(),
+        labels: true,
+        external: external.collect(),
         store: !gateways.is_empty(),
         ceph: ceph::mountable_objects(&namespaces).into_iter().chain(gateways).collect(),
     }
@@ -110,8 +124,14 @@ fn needed(selection: &Selection, foreign: &BTreeMap<String, ReleaseKey>, catalog
 mod tests {
     use serde_json::json;
 
+    use std::sync::Arc;
+
     use super::*;
-    use osdpl_core::api::OpenStackDeploymentSpec;
+    use crate::action::{Action, Planned};
+    use crate::requests::{Read, Received, Response};
+    use crate::snapshot::Snapshot;
+    use crate::tests::complete;
+    use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeploymentSpec};
     use osdpl_core::desired::select;
     use osdpl_core::observed::RecordBody;
     use osdpl_core::testing::observed_release;
@@ -194,8 +214,56 @@ mod tests {
         let catalog = catalog(&[]);
         assert_eq!(left(&spec, &[], &catalog).needed, Needed::default());
         let found = left(&spec, &[(key("front"), foreign(Status::Deployed))], &catalog);
-        assert_eq!(found.needed.external, [("openstack".to_owned(), "store".to_owned())].into());
+        assert_eq!(found.needed.external, [key("store")].into());
         assert_eq!(found.needed.ceph, [], "front mounts no object for Ceph");
+    }
+
+    /// Returns the objects that a pass deletes for a cloud without the release front, while `observed` is installed.
+    fn deleted(mut snapshot: Snapshot, observed: Option<(&str, ObservedRelease)>) -> Vec<String> {
+        snapshot.observed.releases = observed.into_iter().map(|(name, release)| (key(name), release)).collect();
+        let plan = complete(&mut snapshot);
+        let is_delete = |planned: &&Planned| matches!(planned.action, Action::Delete { .. });
+        plan.actions.iter().filter(is_delete).map(|planned| planned.action.to_string()).collect()
+    }
+
+    #[test]
+    fn a_pass_keeps_the_external_service_of_a_detached_release() {
+        let snapshot = || {
+            let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": {"front": {"enabled": false}}}}));
+            let response = Response::Objects(vec![(key("store"), Some("1".into()))]);
+            let received = Received { response, at: snapshot.now, fresh: true };
+            snapshot.responses.insert(Read::OwnServices, received);
+            snapshot
+        };
+        assert_eq!(deleted(snapshot(), None), ["delete Service openstack/store"]);
+        assert_eq!(deleted(snapshot(), Some(("front", foreign(Status::Deployed)))), [""; 0]);
+        assert_eq!(
+            deleted(snapshot(), Some(("front", foreign(Status::Uninstalled)))),
+            ["delete Service openstack/store"]
+        );
+    }
+
+    #[test]
+    fn a_pass_keeps_the_ceph_objects_of_a_detached_release() {
+        let snapshot = || {
+            let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": {"front": {"enabled": false}}}}));
+            let glance =
+                "service: glance\ndescription: x\ngroup: openstack\nreleases:\n  glance:\n    components: {}\n";
+            let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  glance: {version: 1.0.0}\n";
+            snapshot.catalog =
+                Arc::new(catalog(&[("values/services/glance.yaml", glance), ("values/lock.yaml", lock)]));
+            let (component, value) = crate::ceph::CEPH_COMPONENT;
+            let labels = json!({DEPLOYMENT_LABEL: "openstack.nimbus", component: value});
+            for name in ["images-rbd-keyring", "nova-rbd-keyring"] {
+                let secret = json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels}});
+                snapshot.objects.secrets.insert(key(name), Arc::new(serde_json::from_value(secret).unwrap()));
+            }
+            snapshot
+        };
+        let all = ["delete Secret openstack/images-rbd-keyring", "delete Secret openstack/nova-rbd-keyring"];
+        assert_eq!(deleted(snapshot(), None), all);
+        assert_eq!(deleted(snapshot(), Some(("glance", foreign(Status::Deployed)))), all[1..]);
+        assert_eq!(deleted(snapshot(), Some(("glance", foreign(Status::Uninstalled)))), all);
     }
 
     #[test]

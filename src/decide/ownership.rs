@@ -28,13 +28,14 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
     releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect()
 }
 
-/// Determines the releases that belong to the cloud, and ignores osdpl's labels on releases in namespaces that neither
-/// the spec nor the status names.
+/// Determines the releases that belong to the cloud.
 ///
-/// The function changes only the observed state, and not the labels in the cluster.
+/// The function ignores osdpl's labels on releases in namespaces that neither the spec nor the status names.
 ///
-/// If the status names no release, for example because a backup did not contain the status, then a release belongs to
-/// the cloud if the spec selects the release and its records have osdpl's labels.
+/// It changes only `observed`, not the labels in the cluster.
+///
+/// The status may name no release, for example after a restore from a backup without the status. Then a release belongs
+/// to the cloud if the spec selects the release and its records have osdpl's labels.
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
     let mut owned = recorded(deployment);
     let selected = || selection.releases.values();
@@ -50,10 +51,21 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         }
     }
     if owned.is_empty() {
-        let is_ours = |key: &&ReleaseKey| observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
-        owned = selected().filter(is_ours).cloned().collect();
+        owned = selection.releases.iter().filter_map(|(name, key)| find_record(observed, name, key)).cloned().collect();
     }
     observed.owned = owned;
+}
+
+/// Returns the release that osdpl's labels identify as the release `name` of the catalogue; `None` if there is none.
+///
+/// The release has the namespace and name `selected` from the spec. If there is no such release, the function searches
+/// for another name or namespace: osdpl refuses to rename an installed release.
+fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
+    let mut ours = observed.releases.iter().filter(|(_, release)| release.is_ours());
+    if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
+        return Some(selected);
+    }
+    ours.find(|(_, release)| release.release.as_ref() == Some(name)).map(|(key, _)| key)
 }
 
 /// Removes the data that comes from osdpl's labels, so that osdpl treats the observed release as made by someone else.
@@ -80,9 +92,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns the claimed state of a cluster with osdpl's labels on the records of these releases. The spec selects
-    /// `store` and `front` in the namespace `openstack`.
-    fn claimed(releases: &[&str], status: &Value) -> Observed {
+    /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels, some
+    /// with the name of a release of the catalogue. The spec selects `store` and `front` in the namespace `openstack`.
+    fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let deployment: OpenStackDeployment = serde_json::from_value(json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -91,8 +103,10 @@ mod tests {
         .unwrap();
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let mut observed = Observed::default();
-        for release in releases {
-            observed.releases.insert(release.parse().unwrap(), observed_release(Status::Deployed));
+        for (key, name) in releases {
+            let release = name.map(str::to_owned);
+            let release = ObservedRelease { release, ..observed_release(Status::Deployed) };
+            observed.releases.insert(key.parse().unwrap(), release);
         }
         claim(&mut observed, &deployment, &select("nimbus", "openstack", &deployment.spec, &catalog));
         observed
@@ -109,7 +123,7 @@ mod tests {
 
     #[test]
     fn ignores_labels_in_namespaces_that_neither_spec_nor_status_names() {
-        let all = ["openstack/store", "tenant/store", "old/front"];
+        let all = ["openstack/store", "tenant/store", "old/front"].map(|key| (key, None));
         let observed = claimed(&all, &json!({"ownedReleases": ["openstack/store"]}));
         assert_eq!(ours(&observed), ["openstack/store"]);
         assert_eq!(observed.releases.len(), 3, "helm's own data of the other releases stays");
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn only_the_status_makes_an_unselected_release_part_of_the_cloud() {
-        let observed = claimed(&["openstack/extra"], &json!({"ownedReleases": ["openstack/store"]}));
+        let observed = claimed(&[("openstack/extra", None)], &json!({"ownedReleases": ["openstack/store"]}));
         assert_eq!(
             (ours(&observed), owned(&observed)),
             (vec!["openstack/extra".into()], vec!["openstack/store".into()])
@@ -129,8 +143,19 @@ mod tests {
     #[test]
     fn recognizes_selected_releases_without_a_status() {
         for status in [Value::Null, json!({"message": "restored"})] {
-            let observed = claimed(&["openstack/store", "openstack/extra", "tenant/front"], &status);
+            let all = ["openstack/store", "openstack/extra", "tenant/front"].map(|key| (key, None));
+            let observed = claimed(&all, &status);
             assert_eq!(owned(&observed), ["openstack/store"]);
         }
+    }
+
+    #[test]
+    fn recognizes_renamed_releases_only_without_a_status() {
+        let base = || vec![("openstack/base", Some("store"))];
+        assert_eq!(owned(&claimed(&base(), &Value::Null)), ["openstack/base"]);
+        let both = [base(), vec![("openstack/store", Some("store"))]].concat();
+        assert_eq!(owned(&claimed(&both, &Value::Null)), ["openstack/store"]);
+        let status = json!({"ownedReleases": ["openstack/front"]});
+        assert_eq!(owned(&claimed(&base(), &status)), ["openstack/front"]);
     }
 }

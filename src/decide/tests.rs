@@ -207,12 +207,22 @@ fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomR
 #[test]
 fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let mut snapshot = snapshot_with_crd();
+    // The transferred CRD affects other namespaces, and its owner may still run, with records elsewhere.
+    snapshot.deployment.spec.approval = serde_json::from_value(json!("Manual")).unwrap();
     let release = ReleaseKey::new("data", "store");
     let owner = ReleaseKey::new("old", "store");
     let abandoned = AbandonedCrd { name: "users.example.org".into(), resource_version: None, owner };
     let response = Response::AbandonedCrds(Ok(vec![abandoned]));
     let received = Received { response, at: snapshot.now, fresh: true };
     snapshot.responses.insert(Read::AbandonedCrds(release), received);
+    let waiting = complete(&mut snapshot);
+    let step = &waiting.releases.decisions["store"].step;
+    let Step::Wait(wait) = step else { panic!("{step:?}") };
+    assert!(wait.to_string().contains(": users.example.org: waits for approval"), "{wait}");
+    let missing = waiting.actions.iter().filter(|planned| planned.approval == Approval::Missing);
+    assert_eq!(missing.count(), 3, "the transfer, the other CRD and helm wait");
+    let approval = json!({"osdpl.dev/approve": waiting.releases.hash});
+    snapshot.deployment.metadata.annotations = serde_json::from_value(approval).unwrap();
     let expected = [
         "create namespace data: store is installed there",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
@@ -252,7 +262,7 @@ fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approv
 #[test]
 fn changes_of_existing_crds_wait_for_approval() {
     let (step, actions) = with_stored_crd(&stored("v1"), json!({}), "Manual");
-    let why = "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: \
+    let why = "its chart changes or takes over CRDs that the cluster already has, which affects all objects of these kinds: \
                stores.example.org: waits for approval (osdpl approve)";
     assert_eq!((step.as_str(), actions), (why, vec![]));
     let apply = "apply CustomResourceDefinition stores.example.org".to_owned();
@@ -287,6 +297,20 @@ fn keeps_crds_of_other_owners_and_newer_crds() {
     let schema = |field: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "array", "items": {"type": "object", "properties": {field: {"type": "string"}}}}}}});
     more_fields.spec.versions[0].schema = serde_json::from_value(schema("size")).unwrap();
     assert!(with_stored_crd(&more_fields, json!({}), "Manual").1[1].contains("newer version"));
+    for version in ["v3alpha1", "v2beta1", "v1beta2", "example"] {
+        let (_, actions) = with_stored_crd(&stored(version), json!({}), "Automatic");
+        assert_eq!(actions[0], "apply CustomResourceDefinition stores.example.org", "v2 is newer than {version}");
+    }
+    for version in ["v3", "v10"] {
+        let (_, actions) = with_stored_crd(&stored(version), json!({}), "Automatic");
+        assert!(actions[1].contains("newer version"), "a newer version may lack fields: {actions:?}");
+    }
+    let mut stored_as_newer = stored("v2");
+    stored_as_newer.spec.versions[0].storage = false;
+    stored_as_newer.spec.versions.extend(stored("v3").spec.versions);
+    stored_as_newer.spec.versions[1].served = false;
+    stored_as_newer.spec.versions[0].schema = serde_json::from_value(schema("other")).unwrap();
+    assert!(with_stored_crd(&stored_as_newer, json!({}), "Automatic").1[1].contains("newer version"));
 }
 
 #[test]
@@ -433,6 +457,13 @@ fn a_deletion_waits_while_nova_has_instances() {
         assert!(waits(json!({"spec": {"deletionPolicy": "Purge"}}), found).is_some());
     }
     assert_eq!(waits(json!({}), Some(Ok(None))), None);
+    // osdpl refuses a new name for an installed release, so the new name must not hide the running Nova.
+    for (service, release) in [("nova", "nova"), ("keystone", "keystone")] {
+        let renamed = json!({"enabled": true, "releases": {release: {"name": "other", "namespace": "other"}}});
+        let change = json!({"spec": {"services": {service: renamed}}});
+        let message = waits(change, Some(Ok(Some("web"))));
+        assert_eq!(message.as_deref(), Some(&*format!("Nova has instances, such as web{remedy}")), "{service}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::CatalogWithFindings;
 use listener::TlsListener;
-use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError, owner_label};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
@@ -79,9 +79,10 @@ pub type CatalogOf =
 /// the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A function that returns the properties of the cluster that are needed to check a spec with a catalogue.
+/// A function that returns the properties of the cluster that are needed to check a spec with a catalogue. Its first
+/// argument is the owner label of the cloud.
 pub type ClusterInfoOf =
-    Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
+    Arc<dyn Fn(String, OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
 /// How long the webhook waits for Nova when it reviews a deletion.
 const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
@@ -164,7 +165,9 @@ impl Reviewer {
             return Ok(self.review_deletion(&review["request"]).await);
         }
         let Sources { catalog_of, cluster_info_of, .. } = &self.known;
-        let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| review["request"][field].as_str().unwrap_or_default().to_owned();
+        let namespace = text("namespace");
+        let owner = owner_label(&namespace, &text("name"));
         // Without a spec to check, the response does not depend on additions.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
@@ -174,7 +177,8 @@ impl Reviewer {
             catalog.map_err(|_| "the operator has not read the additions to the catalogue yet; try again")?;
         let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
         if let Some(spec) = spec {
-            let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, cluster_info_of(spec, Arc::clone(&catalog))).await;
+            let observed = cluster_info_of(owner, spec, Arc::clone(&catalog));
+            let observed = tokio::time::timeout(OBSERVATION_TIMEOUT, observed).await;
             (cluster_info, relevant) = (observed.unwrap_or_default(), findings);
         }
         let schemas = Arc::clone(&self.schemas);
@@ -245,7 +249,7 @@ mod tests {
         let catalog_of: CatalogOf =
             Arc::new(move |_, _| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
         let deletion_obstacle_of: DeletionObstacleOf = Arc::new(|deployment| Box::pin(obstacle(deployment)));
-        let known = Sources { catalog_of, cluster_info_of: Arc::new(move |_, _| observe()), deletion_obstacle_of };
+        let known = Sources { catalog_of, cluster_info_of: Arc::new(move |_, _, _| observe()), deletion_obstacle_of };
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl_core::api::{APPROVE, NODE_LABELS, OpenStackDeployment, Phase};
+use osdpl_core::api::{APPROVE, NODE_LABELS, OpenStackDeployment, Phase, owner_label};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, now, run_test, with_timeout};
 
 /// The nodes that a test adds to those of the control plane, because the nodes of every control plane already have the
@@ -37,7 +37,11 @@ impl<'a> Nodes<'a> {
     }
 
     async fn label(&self, name: &str, key: &str, value: Value) {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        self.change(name, json!({"labels": {key: value}})).await;
+    }
+
+    async fn change(&self, name: &str, metadata: Value) {
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
         self.api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
@@ -73,7 +77,7 @@ impl<'a> Nodes<'a> {
 
 pub const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
 pub const SWITCH: (&str, &str) = ("openvswitch", "enabled");
-const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
+pub const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
 
 /// Returns a spec with these roles. With this spec, the operator removes labels from all nodes at once and without
 /// approval.
@@ -121,11 +125,12 @@ fn sets_and_removes_exactly_the_role_labels() {
         let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [unselected.clone(), "nowhere"]}});
         world.apply(&with_roles(roles.clone())).await;
         let ours = "openstack-compute-node=enabled,openvswitch=enabled";
-        assert_eq!(nodes.until_labels(&plain, &[COMPUTE, SWITCH]).await, ours);
+        let owner = owner_label(&world.namespace, NAME);
+        assert_eq!(nodes.until_labels(&plain, &[COMPUTE, SWITCH]).await, format!("{owner},{ours}"));
         nodes.until_labels(&by_hand, &[COMPUTE, SWITCH]).await;
         assert_eq!(
             nodes.until_labels(&disabled, &[COMPUTE, ("openvswitch", "disabled")]).await,
-            "openstack-compute-node=enabled"
+            format!("{owner},openstack-compute-node=enabled")
         );
         nodes.until_labels(&unselected, &[GATEWAY, SWITCH]).await;
         let has_warning = |text: &'static str| {
@@ -197,7 +202,7 @@ fn reports_conflicting_roles_and_plans_them() {
 
         let file = world.folder.path().join("change.yaml");
         let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
-            "metadata": {"name": crate::cloud::NAME, "namespace": world.namespace}, "spec": with_roles(json!({"small": small}))});
+            "metadata": {"name": NAME, "namespace": world.namespace}, "spec": with_roles(json!({"small": small}))});
         std::fs::write(&file, object.to_string()).unwrap();
         let plan = world.osdpl(&["plan", "--file", file.to_str().unwrap()]);
         assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
@@ -294,6 +299,39 @@ fn removes_labels_after_approval_and_in_batches() {
         world.apply(&with_rollout(json!({}), rollout(0))).await;
         until_labels_wait(world).await;
         nodes.until_labels(&names[1], &[GATEWAY, SWITCH]).await;
+        nodes.remove_all().await;
+    });
+}
+
+#[test]
+fn removes_no_label_because_the_annotation_was_changed() {
+    run_test("role-annotation", async |world| {
+        let mut nodes = Nodes::of(world);
+        let names = [nodes.add("without", json!({})).await, nodes.add("older", json!({})).await];
+        let role = |name: &str| json!({name: {"names": names}});
+        let operator = world.operator().start().await;
+        world.apply(&with_rollout(role("compute"), json!({"batchSize": 1}))).await;
+        let owner = owner_label(&world.namespace, NAME);
+        for name in &names {
+            nodes.until_labels(name, &[COMPUTE, SWITCH]).await;
+        }
+        world.until_ready().await;
+        operator.kill();
+        nodes.change(&names[0], json!({"annotations": {NODE_LABELS: null}})).await;
+        nodes
+            .change(
+                &names[1],
+                json!({"annotations": {NODE_LABELS: "openstack-compute-node=enabled,openvswitch=enabled"}}),
+            )
+            .await;
+        world.apply(&with_rollout(role("gateway"), json!({"batchSize": 1}))).await;
+        let _operator = world.operator().start().await;
+        let waiting = until_labels_wait(world).await;
+        assert_eq!(waiting.status().phase, Some(Phase::AwaitingApproval));
+        let all = format!("{owner},l3-agent=enabled,openstack-compute-node=enabled,openvswitch=enabled");
+        for name in &names {
+            assert_eq!(nodes.until_labels(name, &[COMPUTE, SWITCH, GATEWAY]).await, all);
+        }
         nodes.remove_all().await;
     });
 }

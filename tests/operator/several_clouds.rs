@@ -11,6 +11,7 @@ use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services};
+use crate::nodes::{COMPUTE, GATEWAY, Nodes, SWITCH};
 use crate::world::{World, run_test, with_timeout};
 
 #[test]
@@ -102,9 +103,12 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
     run_test("several-detached", async |world| {
         let second = format!("{}-second", world.namespace);
         world.permit(&second).await;
+        let mut nodes = Nodes::of(world);
+        let node = nodes.add("shared", json!({})).await;
         let _operator = world.operator().start().await;
         world.describe_ceph(json!({})).await;
         let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        spec["nodes"] = json!({"roles": {"compute": {"names": [node.clone()]}}});
         spec["features"] = crate::ceph::spec()["features"].clone();
         spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
         spec["deletionPolicy"] = json!("Detach");
@@ -114,15 +118,25 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         world.until_gone().await;
 
         let kept = kept_objects(world).await;
+        let first_labels = nodes.until_labels(&node, &[COMPUTE, SWITCH]).await;
         // The second cloud has no mariadb: mariadb's chart contains a CRD, and a CRD belongs to only one release, here
         // to mariadb of the first cloud.
         let mut other = services(&["memcached", "rabbitmq"]);
         other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
+        // The second cloud wants one of the labels, too, and may remove its own labels without approval.
+        let gateway = json!({"names": [node.clone()]});
+        let rollout = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
+        other["nodes"] = json!({"roles": {"gateway": gateway}, "rollout": rollout});
         let clouds = apply_in(&world.client, &second, &other).await;
         until(&world.client, &second, "the second cloud is Ready", StatusAccess::is_ready).await;
         assert_eq!(kept_objects(world).await, kept);
+        let both = nodes.until_labels(&node, &[COMPUTE, SWITCH, GATEWAY]).await;
+        assert!(both.contains(&first_labels), "{both}");
+        assert!(both.contains(&format!("{second}.{NAME},l3-agent=enabled,openvswitch=enabled")), "{both}");
         delete_in_second(clouds).await;
         assert_eq!(kept_objects(world).await, kept);
+        assert_eq!(nodes.until_labels(&node, &[COMPUTE, SWITCH]).await, first_labels);
+        nodes.remove_all().await;
     });
 }
 

@@ -55,9 +55,9 @@ impl Webhook {
             Box::pin(async move { context.catalog_for(&namespace, &spec).await })
         });
         let shared = Arc::clone(context);
-        let cluster_info_of: ClusterInfoOf = Arc::new(move |spec, catalog| {
+        let cluster_info_of: ClusterInfoOf = Arc::new(move |owner, spec, catalog| {
             let context = Arc::clone(&shared);
-            Box::pin(async move { context.cluster_info_for(&spec, &catalog).await })
+            Box::pin(async move { context.cluster_info_for(&owner, &spec, &catalog).await })
         });
         let (shared, client) = (Arc::clone(context), openstack.clone());
         let deletion_obstacle_of: DeletionObstacleOf = Arc::new(move |deployment| {

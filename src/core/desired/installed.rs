@@ -2,8 +2,8 @@
 //!
 //! helm can't move a release. Under another name or namespace, helm would install a second release with empty
 //! databases, and osdpl would no longer consider the first release desired. The API server can't refuse such a change
-//! of the spec, because it does not know the installed releases. So osdpl refuses the change for this release only, and
-//! reconciles the other releases as if the spec did not request the change.
+//! of the spec, because it does not know the installed releases. So osdpl refuses the change, and blocks only this
+//! release. It reconciles all other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,11 @@ pub struct RejectedMoves {
 
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
-/// osdpl tries these sources in this order: the label of osdpl on the record; the chart, if only one release in the
-/// catalogue has this chart; `names`, which has the catalogue name of each release by the namespace and name that the
-/// spec gives to it; the helm release's own name.
+/// osdpl tries these sources in this order:
+/// 1. osdpl's label on the record
+/// 2. the chart, if only one release in the catalogue has this chart
+/// 3. `names`, which maps the namespace and name that the spec gives to each release to its catalogue name
+/// 4. the helm release's own name
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -61,7 +63,10 @@ pub fn reject_moves(
         if here.is_some_and(is_same) {
             continue;
         }
-        let installed = observed.releases.iter().find(|(_, record)| is_ours(record) && is_same(record));
+        // Whoever may write Secrets in a namespace can label a record. So the record of a release that the cloud does not
+        // have must not redirect the release, and with it the endpoints in the values of others.
+        let mut owned = observed.releases.iter().filter(|(key, _)| observed.owned.contains(key));
+        let installed = owned.find(|(_, record)| is_ours(record) && is_same(record));
         let other = here.and_then(|record| record.release.as_ref());
         let field = format!("spec.services.{service}.releases.{name}");
         let message = match (installed, other) {
@@ -146,7 +151,8 @@ mod tests {
         let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
         let selection = select("cloud", "openstack", &spec, &catalog);
         let releases = installed.iter().map(|(at, release)| (key(at), installed_release(Some(release), release)));
-        let observed = Observed { releases: releases.collect(), ..Observed::default() };
+        let owned = installed.iter().map(|(at, _)| key(at)).collect();
+        let observed = Observed { releases: releases.collect(), owned, ..Observed::default() };
         let Some(anchored) = reject_moves(&selection, &spec, &catalog, &observed) else {
             return (BTreeMap::new(), selection.releases);
         };
@@ -212,9 +218,15 @@ mod tests {
         let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
         assert_eq!(selection.releases["store"], key("mine/store"));
         let releases = [(key("data/store"), installed_release(Some("store"), "store"))].into();
-        let observed = Observed { releases, ..Observed::default() };
+        let owned = [key("data/store")].into();
+        let mut observed = Observed { releases, owned, ..Observed::default() };
         let message = &reject_moves(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
         assert!(message.contains("; remove namespace, or, to start over"), "{message}");
+        observed.owned.clear();
+        assert!(
+            reject_moves(&selection, &spec, &catalog, &observed).is_none(),
+            "a record of a release that the cloud does not have redirects nothing"
+        );
     }
 
     #[test]
@@ -233,7 +245,9 @@ mod tests {
         let selection = select("cloud", "openstack", &spec, &catalog);
         let foreign = ObservedRelease { attempt: None, ..installed_release(Some("store"), "store") };
         let uninstalled = ObservedRelease { status: Status::Uninstalled, ..installed_release(Some("front"), "front") };
-        let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
-        assert!(reject_moves(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
+        let releases: BTreeMap<_, _> = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
+        let owned = releases.keys().cloned().collect();
+        let observed = Observed { releases, owned, ..Observed::default() };
+        assert!(reject_moves(&selection, &spec, &catalog, &observed).is_none());
     }
 }

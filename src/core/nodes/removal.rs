@@ -69,8 +69,10 @@ pub fn unfinished(
     let mut removal = stored?.clone();
     let is_left = |name: &String, labels: &String| pending.get(name) == Some(labels);
     let is_set = |name: &String, label: &str| {
-        let is_ours = |node: &Node| node.ours.iter().any(|(key, value)| label == format!("{key}={value}"));
-        nodes.get(name).is_some_and(is_ours)
+        let is_listed = |node: &Node| {
+            node.listed.values().flatten().any(|(key, value)| label.split_once('=') == Some((key, value)))
+        };
+        nodes.get(name).is_some_and(is_listed)
             || changes.get(name).is_some_and(|change| change.gains.iter().any(|gain| gain == label))
     };
     let is_reassigned = |name: &String, labels: &String| labels.split(',').any(|label| is_set(name, label));
@@ -213,6 +215,7 @@ mod tests {
             [("a".to_owned(), node("switch=on")), ("b".into(), node("")), ("c".into(), node(""))].into();
         let gain = LabelChange {
             uid: String::new(),
+            owner: String::new(),
             labels: BTreeMap::new(),
             gains: vec!["switch=on".into()],
             losses: Vec::new(),

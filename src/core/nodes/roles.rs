@@ -18,11 +18,19 @@ type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 /// Adds to the inventory the status of each role, the label changes of each node, and the warnings.
-pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, inventory: &mut NodeInventory) {
+///
+/// `owner` is the owner label of the cloud with these roles.
+pub(super) fn assign_roles(
+    spec: &Nodes,
+    catalog: &Catalog,
+    nodes: &Inventory,
+    owner: &str,
+    inventory: &mut NodeInventory,
+) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
-        inventory.findings.extend(absent(name, role, labels, nodes));
+        inventory.findings.extend(absent(name, role, labels, (nodes, owner)));
         let members: Vec<_> =
             nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
@@ -44,12 +52,12 @@ pub(super) fn assign_roles(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, i
         // Keep the labels of a role without nodes: a typing error in its selector must not remove the labels from all
         // nodes.
         for (role, _, labels) in &unmatched {
-            for (key, value) in labels.iter().filter(|label| has_set(node, *label)) {
+            for (key, value) in labels.iter().filter(|label| has_set(node, owner, *label)) {
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
-        let labels = granted(name, node, &wanted, &mut warnings);
-        inventory.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
+        let labels = granted(name, node, owner, &wanted, &mut warnings);
+        inventory.changes.extend(change(node, owner, labels).map(|change| (name.clone(), change)));
     }
     let findings = warnings.into_iter().map(|((field, message), names)| {
         let message = message.replace("{nodes}", &format_names(names.iter().map(String::as_str), names.len()));
@@ -71,14 +79,14 @@ fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     }
 }
 
-/// Whether the operator has set a label on a node, and the node still has it.
-fn has_set(node: &Node, (key, value): (&String, &String)) -> bool {
-    node.ours.get(key) == Some(value) && node.labels.get(key) == Some(value)
+/// Whether the operator has set a label on a node for the cloud `owner`, and the node still has it.
+fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
+    node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
 /// Returns the end of a warning about a role without nodes: the nodes that keep the role's labels.
-fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> String {
-    let holds = |node: &Node| labels.iter().any(|label| has_set(node, label));
+fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
+    let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
     let names: Vec<&str> = nodes.iter().filter(left).map(|(name, _)| name.as_str()).collect();
     if names.is_empty() || !is_unmatched(role, nodes) {
@@ -92,10 +100,10 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> 
 }
 
 /// Returns the warning about a role that names missing nodes, or whose selector matches no node.
-fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> Option<Finding> {
+fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message: String| {
-        let message = message + &holders(name, role, labels, nodes);
+        let message = message + &holders(name, role, labels, (nodes, owner));
         Some(Finding::new(Level::Warning, field.clone(), message))
     };
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
@@ -119,23 +127,24 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory) -> O
     }
 }
 
-/// Returns the labels that the operator must own on a node. Adds a warning for each label that the operator cannot set
-/// to the value that a role wants.
+/// Returns the labels that the operator must own on a node for the cloud `owner`. Adds a warning for each label that
+/// the operator cannot set to the value that a role wants.
 ///
-/// The result lacks a label that another writer has set to another value. If roles want different values for a label,
+/// The result lacks a label that another writer or the operator for another cloud has set to another value. If roles want different values for a label,
 /// the result contains the present value of the label, but only if the operator set this value and one of the roles
 /// wants it.
-fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
+fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
         let current = node.labels.get(*key).map(String::as_str);
-        let ours = node.ours.get(*key).map(String::as_str);
+        let is_ours = |value: &str| node.is_ours(owner, key, value);
         let mut warn = |field: String, message: String| {
             warnings.entry((field, message)).or_default().push(name.to_owned());
         };
         let mut all = values.iter();
         if let (Some((value, roles)), None) = (all.next(), all.next()) {
-            if current.is_none_or(|current| current == *value || Some(current) == ours) {
+            let may_replace = |current: &str| is_ours(current) && !node.is_of_another(owner, key, current);
+            if current.is_none_or(|current| current == *value || may_replace(current)) {
                 granted.insert((*key).to_owned(), (*value).to_owned());
             } else {
                 let role = roles.first().copied().unwrap_or_default();
@@ -146,7 +155,7 @@ fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warn
         warn("spec.nodes.roles".into(), conflict(key, values));
         // Keep the present value if the operator set it and a role wants it: if the node lost the label, the pods that
         // select nodes by this label would stop.
-        if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
+        if let Some(current) = current.filter(|current| is_ours(current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
     }
@@ -174,16 +183,21 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change after which the operator's labels on a node are exactly `labels`; `None` if the node needs no
-/// change. The change also updates the annotation that lists the operator's labels.
-fn change(node: &Node, labels: Labels) -> Option<LabelChange> {
+/// Returns the change after which the operator's labels on a node for the cloud `owner` are exactly `labels`; `None` if
+/// the node needs no change. The change also updates the annotation that lists the operator's labels.
+///
+/// The change removes no label that the operator also set for another cloud.
+fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
     let gains: Vec<_> = labels.iter().filter(|label| !exists(label)).map(pair).collect();
-    let losses = node.ours.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
+    let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
+    let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    let is_known = gains.is_empty() && node.ours == labels;
-    (!is_known).then(|| LabelChange { uid: node.uid.clone(), labels, gains, losses })
+    // If the annotation lists labels without a cloud, the change adds the cloud.
+    let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
+    let is_known = gains.is_empty() && is_listed;
+    (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })
 }
 
 /// Whether a selector matches a node with these labels, as Kubernetes evaluates selectors

@@ -18,15 +18,21 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
+/// The text of a change that only updates the annotation.
+const ANNOTATION: &str = "gets an updated annotation with osdpl's labels";
+
 fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Returns an inventory of nodes, each given as its name, its labels, and the annotation that lists the labels that
-/// osdpl set.
+/// The owner label of the cloud in these tests.
+const OWNER: &str = "openstack.cloud";
+
+/// Returns an inventory of nodes, each given as its name, its labels, and the labels that osdpl set for the cloud. The
+/// last part may go on with the labels of another cloud, as in the annotation.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
-        ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
+        ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(&format!("{OWNER},{ours}"))))
     };
     nodes.iter().map(node).collect()
 }
@@ -39,7 +45,7 @@ fn inventory_of_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> NodeInvent
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn inventory_of(spec: Value, nodes: &[(&str, Value, &str)]) -> NodeInventory {
     let spec = json!({"openstackRelease": "2026.1", "nodes": spec});
-    build_inventory(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
+    build_inventory(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes), OWNER)
 }
 
 fn changes(inventory: &NodeInventory) -> Vec<String> {
@@ -71,6 +77,59 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         assert_eq!(changes(&inventory).join("; "), expected, "{roles} {has} {ours}");
         assert!(inventory.findings.is_empty(), "{:?}", inventory.findings);
     }
+}
+
+#[test]
+fn labels_of_another_cloud_stay() {
+    let all = json!({"compute": "on", "switch": "on"});
+    let gateway = json!({"gateway": {"names": ["a"]}});
+    let updated = format!("a {ANNOTATION}");
+    let cases = [
+        (json!({}), all.clone(), "b.cloud,compute=on,switch=on", ""),
+        (gateway.clone(), all.clone(), "b.cloud,compute=on,switch=on", "a gets gateway=on"),
+        (json!({"compute": {"names": ["a"]}}), all.clone(), "b.cloud,compute=on,switch=on", &updated),
+        // Both clouds list the label `switch`.
+        (json!({}), all.clone(), "switch=on,b.cloud,compute=on,switch=on", &updated),
+        (json!({}), all.clone(), "compute=on,b.cloud,switch=on", "a loses compute=on"),
+    ];
+    for (roles, has, listed, expected) in cases {
+        let inventory = inventory_of_roles(roles.clone(), &[("a", has, listed)]);
+        assert_eq!(changes(&inventory).join("; "), expected, "{roles} {listed}");
+        assert!(inventory.findings.is_empty(), "{:?}", inventory.findings);
+    }
+    let other = json!({"own": {"names": ["a"], "labels": {"switch": "off"}}});
+    for listed in ["b.cloud,switch=on", "switch=on,b.cloud,switch=on"] {
+        let inventory = inventory_of_roles(other.clone(), &[("a", all.clone(), listed)]);
+        assert!(inventory.changes.values().all(|change| !change.changes_labels()), "{listed}");
+        assert!(inventory.findings[0].message.starts_with("another writer set label switch"), "{listed}");
+    }
+    let nodes = inventory(&[("a", all, "b.cloud,compute=on,switch=on")]);
+    assert!(labels_to_remove(&nodes, OWNER).is_empty());
+    assert_eq!(labels_to_remove(&nodes, "b.cloud")["a"].losses, ["compute=on", "switch=on"]);
+}
+
+#[test]
+fn labels_without_a_cloud_belong_to_the_present_cloud() {
+    let all = labels(&json!({"compute": "on", "switch": "on"}));
+    let nodes: Inventory = [("a".to_owned(), Node::new(None, Some(&all), Some("compute=on,switch=on")))].into();
+    let spec = |roles: Value| {
+        serde_json::from_value(json!({"openstackRelease": "2026.1", "nodes": {"roles": roles}})).unwrap()
+    };
+    let kept = build_inventory(&spec(json!({"compute": {"names": ["a"]}})), &catalog(), &nodes, OWNER);
+    assert_eq!(changes(&kept), [format!("a {ANNOTATION}")], "the operator adds the cloud to the annotation once");
+    assert_eq!(
+        changes(&build_inventory(&spec(json!({})), &catalog(), &nodes, OWNER)),
+        ["a loses compute=on, switch=on"]
+    );
+}
+
+#[test]
+fn the_annotation_lists_labels_by_cloud() {
+    for text in ["", "a.cloud,compute=on,switch=on", "a.cloud,compute=on,b.cloud,example.org/rack=1,switch="] {
+        let node = Node::new(None, None, Some(text));
+        assert_eq!(Node::annotation(&node.listed), text);
+    }
+    assert_eq!(Node::new(None, None, Some("compute=on")).listed[""], labels(&json!({"compute": "on"})));
 }
 
 #[test]

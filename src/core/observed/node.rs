@@ -12,8 +12,10 @@ pub struct Node {
     pub uid: String,
     /// All labels of the node.
     pub labels: Labels,
-    /// The labels that the operator set, from the annotation [`crate::api::NODE_LABELS`].
-    pub ours: Labels,
+    /// The labels that the operator set for each cloud, by the cloud's owner label ([`crate::api::owner_label`]); from
+    /// the annotation [`crate::api::NODE_LABELS`]. The empty key contains labels for which the annotation names no
+    /// cloud, because an older version of osdpl wrote the annotation.
+    pub listed: BTreeMap<String, Labels>,
     /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
     /// Whether the node is lost: its kubelet reports that the node is not ready, or the kubelet does not report at all.
@@ -23,19 +25,47 @@ pub struct Node {
 impl Node {
     /// Returns a node with these labels. `annotation` is the value of its annotation [`crate::api::NODE_LABELS`].
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
-        let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
-        let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let (mut listed, mut owner) = (BTreeMap::<String, Labels>::new(), "");
+        for entry in annotation.unwrap_or_default().split(',') {
+            match entry.split_once('=') {
+                Some((key, value)) => {
+                    listed.entry(owner.to_owned()).or_default().insert(key.to_owned(), value.to_owned());
+                }
+                None => owner = entry,
+            }
+        }
         Self {
             uid: uid.unwrap_or_default().to_owned(),
             labels: labels.cloned().unwrap_or_default(),
-            ours,
+            listed,
             pod_networks: Vec::new(),
             missing: false,
         }
     }
 
-    /// Formats labels as the value of the annotation [`crate::api::NODE_LABELS`].
-    pub fn annotation(labels: &Labels) -> String {
-        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    /// Formats the labels of each cloud as the value of the annotation [`crate::api::NODE_LABELS`]. The labels of a
+    /// cloud follow its owner label.
+    pub fn annotation(listed: &BTreeMap<String, Labels>) -> String {
+        let entries = listed.iter().flat_map(|(owner, labels)| {
+            [owner.clone()].into_iter().chain(labels.iter().map(|(key, value)| format!("{key}={value}")))
+        });
+        entries.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the labels that the operator set for a cloud, as (key, value). A label without a cloud belongs to the
+    /// cloud that asks.
+    pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
+        ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
+    }
+
+    /// Whether the operator set a label with this value for a cloud.
+    pub fn is_ours(&self, owner: &str, key: &str, value: &str) -> bool {
+        self.ours(owner).any(|(own, set)| own == key && set == value)
+    }
+
+    /// Whether the operator set a label with this value for another cloud than `owner`.
+    pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
+        let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
+        others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))
     }
 }

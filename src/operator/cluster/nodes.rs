@@ -3,13 +3,17 @@
 //! osdpl applies the labels with a separate field manager, so that the API server refuses to overwrite labels that
 //! others have set.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Cluster, Error, ErrorContext, Reader};
 use osdpl_core::api::NODE_LABELS;
+use osdpl_core::nodes::LabelChange;
 use osdpl_core::observed::{self, Labels};
 
 /// The field manager with which osdpl applies labels to nodes.
@@ -19,26 +23,33 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Sets `labels` on a node, and removes all other labels that osdpl has set there. If someone else has set a label
-    /// to another value, the label keeps that value.
+    /// Sets the labels of a cloud on a node, and removes the labels that the change names. All other labels that osdpl
+    /// has set there stay. If someone else has set a label to another value, the label keeps that value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(crate) async fn label_node(&self, name: &str, uid: &str, labels: &Labels) -> Result<(), Error> {
+    pub(crate) async fn label_node(&self, name: &str, change: &LabelChange) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
-        let response = match self.apply_labels(name, uid, labels, false).await {
+        // A server-side apply removes every label of the field manager that it does not name. So read these labels from
+        // the API server first: neither the watch nor the annotation lists all of them for certain.
+        let api: Api<Node> = Api::all(self.client.clone());
+        let found = api.get_metadata_opt(name).await.with_context(what)?;
+        let Some(node) = found.filter(|node| node.metadata.uid.as_ref() == Some(&change.uid)) else { return Ok(()) };
+        let mut listed = list_labels(&node.metadata, change);
+        let response = match self.apply_labels(name, &change.uid, &listed, false).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 let conflicts = conflicts(&status);
                 if conflicts.is_empty() {
                     return Ok(());
                 }
-                let ours = labels.iter().filter(|(key, _)| !conflicts.contains(key));
-                let ours = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
                 // Apply the labels without the conflicting ones. Now only osdpl's annotation can conflict. `force`
                 // takes it over, because no one else should own it.
-                self.apply_labels(name, uid, &ours, true).await
+                for labels in listed.values_mut() {
+                    labels.retain(|key, _| !conflicts.contains(key));
+                }
+                self.apply_labels(name, &change.uid, &listed, true).await
             }
             response => response,
         };
@@ -48,18 +59,61 @@ impl Cluster {
         }
     }
 
-    async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
+    /// Applies exactly these labels, by cloud, and the annotation that lists them.
+    async fn apply_labels(
+        &self,
+        name: &str,
+        uid: &str,
+        listed: &BTreeMap<String, Labels>,
+        force: bool,
+    ) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         // Without the uid, the API server would create the node again if it was deleted meanwhile.
         let mut metadata = json!({"name": name, "uid": uid});
+        let labels: BTreeMap<_, _> = listed.values().flatten().collect();
         if !labels.is_empty() {
             metadata["labels"] = json!(labels);
-            metadata["annotations"] = json!({NODE_LABELS: observed::Node::annotation(labels)});
+            metadata["annotations"] = json!({NODE_LABELS: observed::Node::annotation(listed)});
         }
         let body = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
         let params = PatchParams { force, ..PatchParams::apply(NODE_MANAGER) };
         api.patch_metadata(name, &params, &Patch::Apply(body)).await.map(drop)
     }
+}
+
+/// Returns the labels that osdpl must own on a node after a change, by cloud.
+///
+/// The labels of other clouds stay. So does a label that osdpl's field manager owns and that neither the annotation nor
+/// the change names, because someone changed the annotation. The result adds such a label to the cloud of the change, so
+/// that a later pass removes it only after approval.
+fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
+    let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
+    let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));
+    let mut listed = node.listed;
+    listed.retain(|owner, labels| {
+        labels.retain(|key, value| node.labels.get(key) == Some(value));
+        !owner.is_empty() && *owner != change.owner
+    });
+    let is_lost = |key: &str, value: &str| change.losses.iter().any(|loss| loss.split_once('=') == Some((key, value)));
+    let is_listed = |key: &str| listed.values().any(|labels| labels.contains_key(key));
+    let mut ours = change.labels.clone();
+    for (key, value) in applied_labels(metadata, &node.labels) {
+        if !ours.contains_key(key) && !is_listed(key) && !is_lost(key, value) {
+            ours.insert(key.clone(), value.clone());
+        }
+    }
+    listed.insert(change.owner.clone(), ours);
+    listed.retain(|_, labels| !labels.is_empty());
+    listed
+}
+
+/// Returns the labels of a node that osdpl's field manager owns.
+fn applied_labels<'a>(metadata: &ObjectMeta, labels: &'a Labels) -> impl Iterator<Item = (&'a String, &'a String)> {
+    let entries = metadata.managed_fields.iter().flatten();
+    let entries = entries.filter(|entry| entry.manager.as_deref() == Some(NODE_MANAGER));
+    let fields: Vec<&Value> =
+        entries.filter_map(|entry| Some(&entry.fields_v1.as_ref()?.0["f:metadata"]["f:labels"])).collect();
+    labels.iter().filter(move |(key, _)| fields.iter().any(|fields| !fields[format!("f:{key}")].is_null()))
 }
 
 impl Reader {
@@ -79,4 +133,45 @@ fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());
     fields.map(|field| field.strip_prefix(LABEL_FIELD).unwrap_or(field).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_only_the_labels_that_the_change_names() {
+        let listed = |annotation: &str, applied: &[&str], losses: &[&str]| {
+            let fields: serde_json::Map<_, _> = applied.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
+            let metadata = json!({
+                "labels": {"compute": "on", "switch": "on", "rack": "1"},
+                "annotations": {NODE_LABELS: annotation},
+                "managedFields": [
+                    {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {"f:rack": {}}}}},
+                    {"manager": NODE_MANAGER, "fieldsV1": {"f:metadata": {"f:labels": fields}}},
+                ],
+            });
+            let change = LabelChange {
+                uid: String::new(),
+                owner: "b.cloud".into(),
+                labels: [("gateway".to_owned(), "on".to_owned())].into(),
+                gains: Vec::new(),
+                losses: losses.iter().map(|loss| (*loss).to_owned()).collect(),
+            };
+            observed::Node::annotation(&list_labels(&serde_json::from_value(metadata).unwrap(), &change))
+        };
+        let both = ["compute", "switch"];
+        for (annotation, losses, expected) in [
+            ("", [].as_slice(), "b.cloud,compute=on,gateway=on,switch=on"),
+            ("", &["switch=on"], "b.cloud,compute=on,gateway=on"),
+            ("compute=on,switch=on", &["compute=on", "switch=on"], "b.cloud,gateway=on"),
+            ("a.cloud,compute=on,switch=on", &[], "a.cloud,compute=on,switch=on,b.cloud,gateway=on"),
+            ("a.cloud,compute=on,b.cloud,switch=on", &["switch=on"], "a.cloud,compute=on,b.cloud,gateway=on"),
+            // Another writer changed or removed labels of the other cloud.
+            ("a.cloud,compute=off,gone=on", &["compute=on"], "b.cloud,gateway=on,switch=on"),
+        ] {
+            assert_eq!(listed(annotation, &both, losses), expected, "{annotation} {losses:?}");
+        }
+        assert_eq!(listed("", &[], &[]), "b.cloud,gateway=on", "labels of other writers are not osdpl's");
+    }
 }

@@ -220,9 +220,7 @@ impl Context {
                 Ok(ActionResult::Done)
             }
             Action::CleanUp { release, cleanup, others } => Ok(self.clean_up(release, cleanup, others).await),
-            Action::LabelNode { name, change } => {
-                Ok(refused_if_error(cluster.label_node(name, &change.uid, &change.labels).await))
-            }
+            Action::LabelNode { name, change } => Ok(refused_if_error(cluster.label_node(name, change).await)),
             Action::SetStrategy(strategy) => Ok(self.set_strategy(strategy, memory, outcome).await),
             Action::Evict(pod) => Ok(self.evict(pod, memory).await),
             Action::RunCron { cron, job, mapping } => Ok(self.run_cron_job(cron, job, mapping, memory).await),

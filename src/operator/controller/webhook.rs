@@ -23,12 +23,18 @@ impl Context {
         self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
     }
 
-    /// Returns the properties of the cluster with which the webhook checks a spec.
+    /// Returns the properties of the cluster with which the webhook checks the spec of a cloud. `owner` is the cloud's
+    /// owner label.
     ///
     /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
     /// reads the networks of Services from the API server. If the watches have not completed their first lists, the
     /// result is empty.
-    pub async fn cluster_info_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
+    pub async fn cluster_info_for(
+        &self,
+        owner: &str,
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
+    ) -> ClusterInfo {
         // Return an empty result before the first lists are complete, because an incomplete list of nodes would cause
         // wrong findings.
         if self.tasks.ready().now_or_never().is_none() {
@@ -36,7 +42,7 @@ impl Context {
         }
         let observed = self.tasks.observe();
         let changes =
-            observed.nodes().map(|all| nodes::build_inventory(spec, catalog, all).changes).unwrap_or_default();
+            observed.nodes().map(|all| nodes::build_inventory(spec, catalog, all, owner).changes).unwrap_or_default();
         let mut services = Vec::new();
         if rule::names_networks(spec) {
             match self.cluster.service_networks().await {
