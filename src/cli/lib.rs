@@ -181,14 +181,20 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Keeps the kernel from writing the memory of this process to a file, because the memory contains the passwords of the
-/// cloud. helm inherits the limit.
+/// The limit of core dumps in bytes.
 ///
-/// Ignores failures: an unprivileged process may lower its own limit, so only old kernels refuse the request.
+/// With the limit 0, the kernel still pipes core dumps to a program if the node is set up so (`core(5)`). The limit 1
+/// also prevents this (Linux: `fs/coredump.c`). A core dump in a file is never so small, so the limit prevents it, too.
+const CORE_LIMIT: u64 = 1;
+
+/// Keeps the kernel from writing the memory of this process to a file or to a program, because the memory contains the
+/// passwords of the cloud. helm, which reads passwords from its standard input, inherits the limit.
+///
+/// Ignores failures: an unprivileged process may lower its own limit. If its limit is 0, it may not raise it to 1.
 fn disable_core_dumps() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-    // The kernel ignores the limit if it pipes core dumps to a program (`core(5)`).
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(CORE_LIMIT), maximum: Some(CORE_LIMIT) });
+    // helm does not inherit this setting: the kernel resets it when a process executes a program (`prctl(2)`).
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 

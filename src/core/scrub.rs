@@ -86,7 +86,7 @@ impl Scrubber {
 
     /// Finds known secrets that the text prints in several lines.
     fn across_lines(&self, text: &str) -> Vec<(usize, usize)> {
-        if !text.contains('\n') {
+        if !text.contains(['\n', '\\']) {
             return Vec::new();
         }
         let (joined, removed) = join_lines(text);
@@ -136,19 +136,31 @@ impl Scrubber {
     }
 }
 
-/// Removes the line breaks of a text and the blanks around them. For each removal, returns the offset in the result,
-/// and the number of bytes that the function has removed up to there.
+/// Removes the line breaks of a text, also those that are escaped as in JSON, and the blanks around them. For each
+/// removal, returns the offset in the result, and the number of bytes that the function has removed up to there.
 fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
-    let mut total = 0;
-    for line in text.split_inclusive('\n') {
-        let trimmed = line.trim();
-        total += line.len() - line.trim_start().len();
-        removed.push((joined.len(), total));
-        joined.push_str(trimmed);
-        total += line.trim_start().len() - trimmed.len();
+    let mut done = 0;
+    let breaks = text.match_indices(['\n', '\\']).filter_map(|(at, _)| Some((at, end_of_break(text, at)?)));
+    for (start, end) in breaks.chain([(text.len(), text.len())]) {
+        let line = text[done..start].trim();
+        removed.push((joined.len(), line.as_ptr().addr() - text.as_ptr().addr() - joined.len()));
+        joined.push_str(line);
+        done = end;
     }
     (joined, removed)
+}
+
+/// Returns the end of the line break that begins at `at` with a newline or a backslash; `None` if none begins there.
+fn end_of_break(text: &str, at: usize) -> Option<usize> {
+    let rest = &text[at..];
+    let escaped = rest.trim_start_matches('\\');
+    let is_break = if rest.len() > escaped.len() {
+        !text[..at].ends_with('\\') && escaped.starts_with(['n', 'r'])
+    } else {
+        rest.starts_with('\n')
+    };
+    is_break.then(|| at + rest.len() - escaped.len() + 1)
 }
 
 /// Returns the words of a text that may be a line of a key or of base64, each with its offset.
@@ -158,8 +170,12 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_key = move |word: &str| {
         has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
     };
-    let words = text.split(ends).filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
-    words.map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
+    let offset = move |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
+    // The first letter may belong to an escaped line break.
+    let is_escaped = move |word: &str| text[..offset(word)].ends_with('\\') && word.starts_with(['n', 'r']);
+    let words = text.split(ends).map(move |word| if is_escaped(word) { &word[1..] } else { word });
+    let words = words.filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
+    words.map(move |word| (offset(word), word))
 }
 
 /// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.
@@ -187,11 +203,13 @@ fn forms(secret: &str) -> Vec<String> {
         percent_encoded(secret, false),
         percent_encoded(secret, true),
         percent_encoded(secret, false).replace("%20", "+"),
-        escaped(secret),
     ];
+    all.extend(escaped(secret));
     if secret.len() >= SHORTEST_INSIDE_BASE64 {
         all.extend(inside_base64(secret));
     }
+    let base64 = [STANDARD.encode(secret), URL_SAFE.encode(secret)];
+    all.extend(base64.iter().flat_map(|text| [percent_encoded(text, false), percent_encoded(text, true)]));
     all
 }
 
@@ -205,7 +223,8 @@ fn inside_base64(secret: &str) -> Vec<String> {
         let padded = [&[0; 2][..offset], secret.as_bytes()].concat();
         let last = padded.len() * 8 / 6;
         let first = (offset * 8).div_ceil(6);
-        all.push(STANDARD.encode(&padded)[first..last].to_owned());
+        let standard = &STANDARD.encode(&padded)[first..last];
+        all.extend([standard.to_owned(), percent_encoded(standard, false), percent_encoded(standard, true)]);
         all.push(URL_SAFE.encode(&padded)[first..last].to_owned());
     }
     all
@@ -222,10 +241,22 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Escapes a secret as JSON and Go do in strings, without the quotes.
-fn escaped(secret: &str) -> String {
+/// Escapes a secret as programs do in JSON, without the quotes: only what JSON requires; also the letters that Go
+/// escapes for HTML; also all letters that are not ASCII, as Python does.
+fn escaped(secret: &str) -> [String; 3] {
     let quoted = serde_json::Value::from(secret).to_string();
-    quoted.trim_matches('"').to_owned()
+    let json = &quoted[1..quoted.len() - 1];
+    let escape = |escapes: fn(char) -> bool| {
+        json.chars().fold(String::new(), |mut text, letter| {
+            if escapes(letter) {
+                text.extend(letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            } else {
+                text.push(letter);
+            }
+            text
+        })
+    };
+    [json.to_owned(), escape(|letter| "&<>\u{2028}\u{2029}".contains(letter)), escape(|letter| !letter.is_ascii())]
 }
 
 /// Replaces these byte ranges of a text by [`REDACTED`].

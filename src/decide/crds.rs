@@ -2,14 +2,14 @@
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! changes an existing CRD only after approval. It never changes a CRD that has another owner or that is newer than the
+//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner or that is newer than the
 //! chart's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec,
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
 use kube::ResourceExt;
 use serde_json::Value;
@@ -29,7 +29,7 @@ use osdpl_core::release::helm_owner;
 pub(crate) struct Definitions {
     /// The writes, in their order.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the CRDs that the cluster already has and that the writes change.
+    /// The names of the CRDs that the cluster already has and that the writes change or transfer.
     pub(crate) changed: Vec<String>,
 }
 
@@ -45,25 +45,26 @@ pub(crate) fn plan(
     observed: &Observed,
 ) -> Result<Definitions, Wait> {
     let is_new = !observed.releases.contains_key(key);
-    let actions = if is_new { transfers(draft, key)? } else { Vec::new() };
-    let mut definitions = Definitions { actions, changed: Vec::new() };
+    let mut definitions = if is_new { transfers(draft, key)? } else { Definitions::default() };
     add_outdated(draft, name, key, &mut definitions)?;
     Ok(definitions)
 }
 
 /// Returns the actions that transfer CRDs to the release `key`.
 ///
-/// The CRDs belong to an uninstalled release of the same name in another namespace.
+/// The CRDs belong to an uninstalled release of the same name in another namespace. osdpl regards a release as
+/// uninstalled if helm has no record in its namespace, but helm can store records elsewhere, for example in
+/// `ConfigMap`s. So the transfer counts as a change that needs approval.
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`).
 /// Upstream's mariadb chart has CRDs in its templates, and an uninstall leaves these CRDs behind.
-fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wait> {
+fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
         Some(received @ Received { response: Response::AbandonedCrds(Err(why)), .. }) => {
             return Err(blocked(draft, received, why));
         }
-        _ => return Ok(Vec::new()),
+        _ => return Ok(Definitions::default()),
     };
     let transfer = |definition| {
         let action = Action::TransferCrd { definition, release: key.clone() };
@@ -73,13 +74,13 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Vec<Planned>, Wa
              another release",
         )
     };
-    Ok(found.iter().cloned().map(transfer).collect())
+    let changed = found.iter().map(|definition| definition.name.clone()).collect();
+    Ok(Definitions { actions: found.iter().cloned().map(transfer).collect(), changed })
 }
 
 /// Adds the actions that apply CRDs from the chart of a release, if the cluster lacks a CRD or has another version.
 ///
-/// Skips a CRD of the chart if it only lacks versions or fields that the CRD in the cluster has. Then the CRD in the
-/// cluster is newer, and objects would lose these fields.
+/// Skips a CRD of the chart if the CRD in the cluster is newer ([`is_older`]), because objects would lose fields.
 fn add_outdated(
     draft: &mut Draft<'_>,
     name: &str,
@@ -103,15 +104,15 @@ fn add_outdated(
                 continue;
             }
             Some(stored) => {
-                let is_transferred = definitions.actions.iter().any(|planned| {
-                    matches!(&planned.action, Action::TransferCrd { definition, .. } if definition.name == crd)
-                });
+                let is_transferred = definitions.changed.contains(&crd);
                 if let Some(owner) = other_owner(stored, key).filter(|_| !is_transferred) {
                     // The owner may change the CRD, and no watch reports the change.
                     draft.requeue(received.until());
                     return Err(foreign(name, &crd, &owner));
                 }
-                definitions.changed.push(crd);
+                if !is_transferred {
+                    definitions.changed.push(crd);
+                }
                 format!("the chart of {name} has another version, and helm does not upgrade CRDs")
             }
             None => format!("the chart of {name} needs this CRD"),
@@ -122,10 +123,37 @@ fn add_outdated(
     Ok(())
 }
 
-/// Whether `other` has all versions and fields of `one`, and also more.
+/// Whether `other` is newer than `one`: it serves or stores a higher version, or it has all versions and fields of `one`
+/// and also more.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
+    if highest_versions(one).iter().zip(highest_versions(other)).any(|(one, other)| *one < other) {
+        return true;
+    }
     let (one, other) = (fields(one), fields(other));
     one.len() < other.len() && one.is_subset(&other)
+}
+
+/// Returns the priority of the highest version that a CRD serves, and of the version in which it stores objects.
+fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPriority>; 2] {
+    let highest = |is_relevant: fn(&CustomResourceDefinitionVersion) -> bool| {
+        spec.versions.iter().filter(|version| is_relevant(version)).filter_map(|version| priority(&version.name)).max()
+    };
+    [highest(|version| version.served), highest(|version| version.storage)]
+}
+
+/// The stability of a version (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its minor number.
+type VersionPriority = (u8, u32, u32);
+
+/// Returns the priority of a version in the order of Kubernetes; `None` for a name such as `example`, which is lower
+/// than all others (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority>).
+fn priority(name: &str) -> Option<VersionPriority> {
+    let name = name.strip_prefix('v')?;
+    let (stability, major, minor) = match (name.split_once("alpha"), name.split_once("beta")) {
+        (Some((major, minor)), _) => (0, major, minor),
+        (None, Some((major, minor))) => (1, major, minor),
+        (None, None) => (2, name, "0"),
+    };
+    Some((stability, major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Returns the versions of a CRD, and the path of each field in the schema of each version.

@@ -27,7 +27,7 @@ mod template;
 pub use budget::Work;
 pub use error::Error;
 pub use functions::Secrets;
-pub use pattern::{matches, pattern_error};
+pub use pattern::{Patterns, matches, pattern_error};
 pub use scope::Scope;
 pub use template::Template;
 

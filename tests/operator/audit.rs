@@ -153,6 +153,8 @@ fn plans_list_the_transfer_of_crds() {
 
         let began = now();
         world.apply(&here).await;
+        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        world.osdpl(&["approve", &hash]);
         world.until_ready().await;
         let installed =
             world.writes_what_it_plans(began, "install with CRDs that an uninstalled release has left").await;

@@ -85,7 +85,7 @@ fn changes_crds_only_after_approval() {
         world.apply(&changed).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         let message = cloud.child("memcached").message;
-        assert!(message.contains("its chart changes CRDs that the cluster already has"), "{message}");
+        assert!(message.contains("its chart changes or takes over CRDs that the cluster already has"), "{message}");
         assert!(message.contains(&crd.name), "{message}");
         assert_eq!((crd.fields().await, world.helm_runs().len()), (vec!["colour".into(), "weight".into()], 1));
         world.osdpl(&["approve"]);

@@ -122,6 +122,8 @@ fn adopts_crds_of_an_uninstalled_release() {
         world.delete().await;
         world.until_gone().await;
         world.apply(&here).await;
+        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        world.osdpl(&["approve", &hash]);
         world.until_ready().await;
         assert_eq!(
             world.helm_runs().len(),

@@ -3,6 +3,7 @@
 mod messages;
 mod type_messages;
 
+use osdpl_values::expr::Patterns;
 use serde_json::{Map, Value};
 
 pub use messages::{field_description, violation_message};
@@ -36,6 +37,8 @@ pub enum ViolationKind<'a> {
     Shorter(u64),
     /// The string does not match this regular expression.
     Pattern(&'a str),
+    /// The search for the regular expression of the schema in the string would take too long.
+    Unsearched,
     /// The string is not an RFC 3339 time.
     Time,
     /// The number is smaller than this minimum.
@@ -67,7 +70,18 @@ pub enum Nulls {
 /// Returns all violations of `schema` in `value`. `field` is the path of `value`; the path of each violation begins
 /// with it.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
-    let mut walk = Validation { nulls, found: Vec::new() };
+    validate_with(&mut Patterns::default(), schema, value, field, nulls)
+}
+
+/// Does the same as [`validate`]. The validations with the same `patterns` share their limit of work.
+pub(crate) fn validate_with<'a>(
+    patterns: &mut Patterns<'a>,
+    schema: &'a Value,
+    value: &'a Value,
+    field: &str,
+    nulls: Nulls,
+) -> Vec<SchemaViolation<'a>> {
+    let mut walk = Validation { nulls, patterns, found: Vec::new() };
     if !walk.drops(value) {
         walk.node(schema, value, &Location { field: field.to_owned(), explained: field.to_owned() });
     }
@@ -106,12 +120,13 @@ impl Location {
     }
 }
 
-struct Validation<'a> {
+struct Validation<'a, 'p> {
     nulls: Nulls,
+    patterns: &'p mut Patterns<'a>,
     found: Vec<SchemaViolation<'a>>,
 }
 
-impl<'a> Validation<'a> {
+impl<'a> Validation<'a, '_> {
     fn drops(&self, value: &Value) -> bool {
         value.is_null() && self.nulls == Nulls::Dropped
     }
@@ -132,7 +147,11 @@ impl<'a> Validation<'a> {
         let allowed = schema["enum"].as_array().filter(|allowed| !allowed.contains(value));
         report(allowed.map(|allowed| ViolationKind::Enum(allowed)));
         match value {
-            Value::String(text) => check_text(schema, text).into_iter().for_each(|problem| report(Some(problem))),
+            Value::String(text) => {
+                for problem in check_text(self.patterns, schema, text) {
+                    report(Some(problem));
+                }
+            }
             Value::Number(number) => {
                 let number = number.as_f64().unwrap_or_default();
                 report(schema["minimum"].as_f64().filter(|least| number < *least).map(ViolationKind::Below));
@@ -188,14 +207,18 @@ impl<'a> Validation<'a> {
     }
 }
 
-fn check_text<'a>(schema: &'a Value, text: &str) -> Vec<ViolationKind<'a>> {
+fn check_text<'a>(patterns: &mut Patterns<'a>, schema: &'a Value, text: &str) -> Vec<ViolationKind<'a>> {
     let length = text.chars().count() as u64;
     let longer = schema["maxLength"].as_u64().filter(|most| length > *most).map(ViolationKind::Longer);
     let shorter = schema["minLength"].as_u64().filter(|least| length < *least).map(ViolationKind::Shorter);
-    let pattern = schema["pattern"].as_str().filter(|pattern| !osdpl_values::expr::matches(text, pattern));
+    let pattern = schema["pattern"].as_str().and_then(|pattern| match patterns.matches(text, pattern) {
+        Some(true) => None,
+        Some(false) => Some(ViolationKind::Pattern(pattern)),
+        None => Some(ViolationKind::Unsearched),
+    });
     let is_time = || text.parse::<k8s_openapi::jiff::Timestamp>().is_ok();
     let time = (schema["format"] == "date-time" && !is_time()).then_some(ViolationKind::Time);
-    [longer, shorter, pattern.map(ViolationKind::Pattern), time].into_iter().flatten().collect()
+    [longer, shorter, pattern, time].into_iter().flatten().collect()
 }
 
 fn fits(expected: &str, value: &Value) -> bool {

@@ -6,9 +6,12 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::schema::{Nulls, SchemaViolation, ViolationKind, field_description, validate, violation_message};
+use crate::catalog::schema::{
+    Nulls, SchemaViolation, ViolationKind, field_description, validate_with, violation_message,
+};
 use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
+use osdpl_values::expr::Patterns;
 use osdpl_values::{Values, merge};
 
 /// Merges the settings of all features.
@@ -20,11 +23,12 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     for preset in spec.presets.iter().filter_map(|name| catalog.presets.get(name)) {
         merge(&mut features, preset.features.clone());
     }
+    let mut patterns = Patterns::default();
     for (name, wanted) in &spec.features {
         // Skip unknown features, because the module `names` reports them.
         let Some(feature) = catalog.features.get(name) else { continue };
         let before = findings.len();
-        validate_feature(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
+        validate_feature(&mut patterns, &feature.schema, wanted, &format!("spec.features.{name}"), findings);
         if findings.len() == before {
             merge(&mut features, Map::from_iter([(name.clone(), wanted.clone())]));
         }
@@ -44,8 +48,14 @@ fn refused(field: &str, message: String) -> Finding {
 }
 
 /// Validates the spec's settings of a feature against the feature's schema, and adds the errors to the findings.
-fn validate_feature(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
-    let faults = validate(schema, value, field, Nulls::Kept);
+fn validate_feature<'a>(
+    patterns: &mut Patterns<'a>,
+    schema: &'a Value,
+    value: &'a Value,
+    field: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let faults = validate_with(patterns, schema, value, field, Nulls::Kept);
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };

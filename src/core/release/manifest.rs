@@ -124,23 +124,22 @@ fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
 }
 
 /// Splits a manifest into documents as helm does: at every line that *begins* with three dashes, even if text follows
-/// the dashes.
-fn documents(text: &str) -> Vec<String> {
-    let mut all = vec![String::new()];
-    for line in text.trim_start().split_inclusive('\n') {
-        let rest = match line.strip_prefix(SEPARATOR) {
-            Some(rest) => {
-                all.push(String::new());
-                rest.trim_start_matches([' ', '\t'])
+/// the dashes. Returns one document at a time, because a manifest may have millions of empty documents.
+fn documents(text: &str) -> impl Iterator<Item = String> {
+    let mut lines = text.trim_start().split_inclusive('\n');
+    let mut next = Some(String::new());
+    let all = std::iter::from_fn(move || {
+        let mut document = next.take()?;
+        for line in lines.by_ref() {
+            if let Some(rest) = line.strip_prefix(SEPARATOR) {
+                next = Some(rest.trim_start_matches([' ', '\t']).to_owned());
+                break;
             }
-            None => line,
-        };
-        if let Some(last) = all.last_mut() {
-            last.push_str(rest);
+            document.push_str(line);
         }
-    }
-    all.retain(|document| document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#')));
-    all
+        Some(document)
+    });
+    all.filter(|document| document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#')))
 }
 
 #[cfg(test)]

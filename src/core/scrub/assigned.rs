@@ -44,9 +44,9 @@ fn in_line(line: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the key before a separator (`:` or `=`), without quotes.
+/// Returns the key before a separator (`:` or `=`), without quotes, which may be escaped.
 fn key(before: &str) -> &str {
-    let before = before.trim_end_matches([' ', '\t', '"', '\'']);
+    let before = before.trim_end_matches([' ', '\t', '"', '\'', '\\']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     &before[before.trim_end_matches(is_part).len()..]
 }
@@ -60,14 +60,32 @@ fn is_secret(key: &str) -> bool {
 /// if it is a reference such as `$(…)`.
 fn value(behind: &str) -> &str {
     let line = behind.trim_start_matches([':', '=', ' ', '\t']);
-    if let Some(quote) = line.chars().next().filter(|first| "\"'".contains(*first)) {
-        return line[1..].split(quote).next().unwrap_or_default();
+    let quoted = line.trim_start_matches('\\');
+    if let Some(text) = quoted.strip_prefix('\'') {
+        return text.split('\'').next().unwrap_or_default();
+    }
+    if let Some(text) = quoted.strip_prefix('"') {
+        return in_double_quotes(text, line.len() - quoted.len());
     }
     if ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line) {
         return &line[..0];
     }
     let word = line.split_whitespace().next().unwrap_or(&line[..0]);
-    word.trim_end_matches([',', ';', '}', ']', ')', '"', '\''])
+    word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'', '\\'])
+}
+
+/// Returns the text before the closing quote. The opening quote has `escaped` backslashes before it, as in JSON within
+/// JSON.
+///
+/// The closing quote has as many backslashes, if those of the text do not count, which are doubled at each level of
+/// JSON. The backslashes before other quotes have another remainder.
+fn in_double_quotes(text: &str, escaped: usize) -> &str {
+    let is_closing = |at: &usize| {
+        let backslashes = at - text[..*at].trim_end_matches('\\').len();
+        backslashes.checked_sub(escaped).is_some_and(|more| more % (2 * (escaped + 1)) == 0)
+    };
+    let end = text.match_indices('"').map(|(at, _)| at).find(is_closing);
+    end.map_or(text, |end| &text[..end - escaped])
 }
 
 /// Whether a value is itself a secret: it is not empty, and not a reference, variable or placeholder.
@@ -103,6 +121,10 @@ mod tests {
             ("options: {host: 10.0.0.1, api_token: hunter2, port: 53}", vec!["hunter2"]),
             ("{\"auth\": {\"api_password\": \"hunter2\", \"user\": \"x\"}}", vec!["hunter2"]),
             ("SECRET_KEY = 'hunter2'\n", vec!["hunter2"]),
+            (r#"{\"a\": {\"password\": \"hunter2\", \"user\": \"x\"}}"#, vec!["hunter2"]),
+            (r#"{"password": "a\"b\\", "user": "x"}"#, vec![r#"a\"b\\"#]),
+            (r#"{\"password\": \"a\\\"b\", \"user\": \"x\"}"#, vec![r#"a\\\"b"#]),
+            (r#"{\"line\": \"password=hunter2\"}"#, vec!["hunter2"]),
             ("authorization: {credentials: hunter2}", vec!["hunter2"]),
             ("password: $6$hunter2", vec!["$6$hunter2"]),
             ("password: {{ .Values.endpoints.x.password | quote }}\nsecret: \"{{ .x }}\"\n", vec![]),

@@ -2,11 +2,11 @@
 
 use super::assigned::find_assigned_secrets;
 
-/// The beginning and the minimum length of tokens: Keystone's Fernet tokens, and JSON Web Tokens.
-const TOKENS: [(&str, usize); 2] = [("gAAAAA", 60), ("eyJ", 40)];
+/// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
+const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
 
-/// The words before a secret in the HTTP header `Authorization`.
-const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
+/// The words before a secret in the HTTP header `Authorization`. In lower case, they also occur in sentences.
+const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "bearer ", "basic "];
 
 /// The minimum length of a secret after [`SCHEMES`], and of an unquoted secret after `password: `.
 const SHORTEST: usize = 6;
@@ -38,8 +38,15 @@ fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
 
 /// Whether a text is an ordinary word, name or URL of a sentence, or a part of a dump such as `Token:(*bool)(nil)`.
 fn is_word(text: &str) -> bool {
-    let is_plain = |letter: char| letter.is_alphabetic() || "-_./'".contains(letter);
-    text.contains(['{', '}', '(', ')', '[', ']', '<', '>', '"', ',', ':']) || text.chars().all(is_plain)
+    let is_plain = |letter: char| letter.is_alphabetic() || "-_./'{}()[]<>\",:".contains(letter);
+    text.contains("://") || text.chars().all(is_plain) || is_dump(text)
+}
+
+/// Whether a text begins like a value in a dump: `(*string)(0xc000)`, `{"name":`, `v1.Secret{`.
+fn is_dump(text: &str) -> bool {
+    let name = text.find(['(', '{', '[', '<', '"']).map(|end| &text[..end]);
+    let is_letter = |letter: char| letter.is_alphabetic() || "&*._".contains(letter);
+    name.is_some_and(|name| name.trim_start_matches("v1").chars().all(is_letter))
 }
 
 /// Finds tokens by their beginning, and the secrets of HTTP headers.
@@ -47,11 +54,13 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.=+/~".contains(letter);
     let mut found = Vec::new();
     let mut add = |begin: &str, skip: usize, shortest: usize| {
-        let begins = |at: &usize| skip > 0 || !text[..*at].ends_with(is_part);
+        let begins = |at: &usize| skip > 0 || !text[..*at].ends_with(|before| before != '=' && is_part(before));
+        let is_sentence = |value: &str| begin.starts_with(['b']) && is_word(value);
         for at in text.match_indices(begin).map(|(at, _)| at).filter(begins) {
             let start = at + skip;
             let length = text[start..].find(|letter: char| !is_part(letter)).unwrap_or(text.len() - start);
-            found.extend((length >= shortest).then_some((start, start + length)));
+            let is_secret = length >= shortest && !is_sentence(&text[start..start + length]);
+            found.extend(is_secret.then_some((start, start + length)));
         }
     };
     for (begin, shortest) in TOKENS {
@@ -64,21 +73,31 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// Finds private keys in PEM, without the lines that begin and end them.
+///
+/// If the beginning of the text was cut off within a key, the key begins with the text.
 fn private_keys(text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut done = 0;
     for (at, begin) in text.match_indices("PRIVATE KEY-----") {
         let start = at + begin.len();
-        let is_within = found.last().is_some_and(|(_, end)| start <= *end);
-        if !is_within && !ends_a_key(&text[..at]) {
-            found.push((start, text[start..].find("-----END").map_or(text.len(), |length| start + length)));
+        if let Some(end) = end_of_key(&text[..at]) {
+            // `end` precedes `done` if the loop has found the whole key.
+            found.extend((done < end).then_some((done, end)));
+            done = done.max(start);
+        } else if start > done {
+            let end = text[start..].find("-----END").map_or(text.len(), |length| start + length);
+            found.push((start, end));
+            done = end;
         }
     }
     found
 }
 
-/// Whether the text before `PRIVATE KEY-----` begins the last line of a key, such as `-----END RSA `.
-fn ends_a_key(before: &str) -> bool {
-    before.rsplit_once("-----").is_some_and(|(_, label)| label.starts_with("END") && !label.contains('\n'))
+/// Returns the offset of the last line of a key, such as `-----END RSA `, if the text before `PRIVATE KEY-----` ends
+/// with such a line.
+fn end_of_key(before: &str) -> Option<usize> {
+    let (key, label) = before.rsplit_once("-----")?;
+    (label.starts_with("END") && !label.contains('\n')).then_some(key.len())
 }
 
 pub(super) fn ends_a_url(letter: char) -> bool {
@@ -134,6 +153,15 @@ mod tests {
                 "a\n-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----\nb",
             ),
             ("-----BEGIN PRIVATE KEY-----\nMII", "-----BEGIN PRIVATE KEY-----[redacted]"),
+            ("MII\nabc\n-----END RSA PRIVATE KEY-----\nb", "[redacted]-----END RSA PRIVATE KEY-----\nb"),
+            ("{\\\"password\\\": \\\"hunter2\\\", x}", "{\\\"password\\\": \\\"[redacted]\\\", x}"),
+            ("\"password\": \"a\\\"b\", x", "\"password\": \"[redacted]\", x"),
+            ("password: x7]Kp2:q9", "password: [redacted]"),
+            ("authorization: bearer hunter-2", "authorization: bearer [redacted]"),
+            (
+                "key = AQBSdFhcAAAAABAAcJ0zoBd5WeJ9Gp1GX3nNqg==\n--key=AQDSdFhcAAAAABAAcJ0zoBd5WeJ9Gp1GX3nNqg==",
+                "key = [redacted]\n--key=[redacted]",
+            ),
         ] {
             assert_eq!(Scrubber::default().scrub(text), expected);
         }
@@ -155,6 +183,9 @@ mod tests {
             "MountVolume.SetUp failed for volume \"etc\" : secret \"nova-etc\" not found",
             "adminPassword: Invalid type. Expected: string, given: integer",
             "the Bearer of bad news, Basic rules",
+            "the bearer certificate, basic authentication",
+            "Token:(*string)(0xc000123), secret: v1.SecretKeySelector{Name:nova-2}, secret:{\"name\":\"x1\"}",
+            "requesting a token: https://keystone:5000/v3/auth/tokens: EOF",
             "gAAAAA is short",
         ] {
             assert_eq!(Scrubber::default().scrub(text), text);

@@ -23,6 +23,32 @@ fn removes_all_printed_forms_of_a_secret() {
 }
 
 #[test]
+fn removes_forms_of_json_and_urls() {
+    for (secret, form) in [
+        ("a&b<c>d", "a\\u0026b\\u003cc\\u003ed"),
+        ("ü\u{1f600}pass", "\\u00fc\\ud83d\\ude00pass"),
+        ("~~?>~~", "fn4%2FPn5%2B"),
+        ("~~?>~~", "fn4%2fPn5%2b"),
+        ("hunter2hunter2", "aHVudGVyMmh1bnRlcjI%3D"),
+    ] {
+        assert_eq!(scrubbed(&[secret], &format!("a={form};")), format!("a={REDACTED};"), "{form}");
+    }
+}
+
+#[test]
+fn removes_base64_with_escaped_line_breaks() {
+    let secret = "correct horse battery staple, ".repeat(8);
+    let encoded = STANDARD.encode(&secret);
+    let lines: Vec<_> = encoded.as_bytes().chunks(76).map(|line| str::from_utf8(line).unwrap()).collect();
+    for separator in ["\\n", "\\r\\n", "\\\\n", "\\n  "] {
+        let text = format!("{{\"key\": \"{}\"}}", lines.join(separator));
+        assert_eq!(scrubbed(&[&secret], &text), format!("{{\"key\": \"{REDACTED}\"}}"), "{separator}");
+        let part = format!("…{separator}{}{separator}", lines[1]);
+        assert_eq!(scrubbed(&[&secret], &part), format!("…{separator}{REDACTED}{separator}"), "{separator}");
+    }
+}
+
+#[test]
 fn removes_url_safe_base64() {
     let secret = "\u{3f}\u{3e}>>??~~~";
     let form = URL_SAFE.encode(secret);

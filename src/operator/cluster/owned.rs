@@ -24,11 +24,18 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
-/// The capacity of the cache of one kind in one namespace. The objects of a cloud with all services need a tenth of it.
+/// The capacity of the cache of one kind in one namespace. The objects of a cloud with all services need a small part of
+/// it.
 const CAPACITY: usize = 4 << 20;
 
-/// The assumed size of an object's metadata in memory.
-const METADATA: usize = 1 << 10;
+/// The size of an object with the shortest metadata and without data in memory.
+const OBJECT: usize = 1 << 10;
+
+/// The size of an entry of a map in memory, in addition to its key and value.
+const ENTRY: usize = 64;
+
+/// How many times larger the managed fields are in memory than as text: they are a tree of small maps.
+const MANAGED_FIELDS: usize = 8;
 
 /// The number of objects per page of a list. An object has at most 1 MiB.
 const PAGE: u32 = 8;
@@ -43,14 +50,14 @@ pub(super) trait OwnedKind:
 
 impl OwnedKind for Secret {
     fn data_size(&self) -> usize {
-        self.data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum()
+        self.data.iter().flatten().map(|(key, value)| ENTRY + key.len() + value.0.len()).sum()
     }
 }
 
 impl OwnedKind for ConfigMap {
     fn data_size(&self) -> usize {
-        let texts = self.data.iter().flatten().map(|(key, value)| key.len() + value.len());
-        let bytes = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        let texts = self.data.iter().flatten().map(|(key, value)| ENTRY + key.len() + value.len());
+        let bytes = self.binary_data.iter().flatten().map(|(key, value)| ENTRY + key.len() + value.0.len());
         texts.chain(bytes).sum()
     }
 }
@@ -225,8 +232,12 @@ impl<K: OwnedKind> Cache<K> {
     }
 }
 
+/// Returns the approximate size of an object in memory. The metadata counts, too: annotations alone may have 256 KiB.
 fn size<K: OwnedKind>(object: &K) -> usize {
-    METADATA + object.data_size()
+    let metadata = object.meta();
+    let length = |text: serde_json::Result<Vec<u8>>| text.map_or(0, |text| text.len());
+    let managed_fields = length(serde_json::to_vec(&metadata.managed_fields));
+    OBJECT + object.data_size() + length(serde_json::to_vec(metadata)) + MANAGED_FIELDS * managed_fields
 }
 
 fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
@@ -295,11 +306,23 @@ mod tests {
             cache.apply(Ok(watcher::Event::Apply(sized(&format!("a{index}"), 2, 10))));
         }
         assert_eq!(cache.objects.len(), 40);
-        assert_eq!(cache.size, 40 * (METADATA + 13));
+        assert!(cache.size > 40 * (OBJECT + 13) && cache.size < 40 * (OBJECT + 500), "{}", cache.size);
         for event in [watcher::Event::Init, watcher::Event::InitDone] {
             cache.apply(Ok(event));
         }
         assert!(!cache.is_full && cache.size == 0);
+        for index in 0..40 {
+            let mut empty = sized(&format!("c{index}"), 3, 0);
+            let text = "a".repeat(250 << 10);
+            let fields = serde_json::json!({"manager": "x", "fieldsV1": {"f:data": {format!("f:{text}"): {}}}});
+            if index % 2 == 0 {
+                empty.metadata.annotations = Some([("note".to_owned(), text)].into());
+            } else {
+                empty.metadata.managed_fields = Some(vec![serde_json::from_value(fields).unwrap()]);
+            }
+            cache.apply(Ok(watcher::Event::Apply(empty)));
+        }
+        assert!(cache.is_full && cache.objects.len() <= 16, "the metadata counts, too: {}", cache.objects.len());
     }
 
     #[test]

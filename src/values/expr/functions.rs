@@ -27,7 +27,8 @@ use serde_json::{Map, Value};
 use super::eval::{Evaluation, size};
 use super::failure::Failure;
 use super::operators::{self, Numeric};
-use super::{network, numbers, pattern};
+use super::pattern::Pattern;
+use super::{network, numbers};
 
 /// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
@@ -114,8 +115,10 @@ fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) 
         ("startsWith", [part]) => text.starts_with(part).into(),
         ("endsWith", [part]) => text.ends_with(part).into(),
         ("matches", [pattern]) => {
-            evaluation.budget.step(pattern::steps(text, pattern))?;
-            pattern::compile(pattern).map_err(|_| Failure::Function("matches"))?.is_match(text).into()
+            evaluation.budget.step(Pattern::compile_steps(pattern))?;
+            let pattern = Pattern::compile(pattern).map_err(|_| Failure::Function("matches"))?;
+            evaluation.budget.step(pattern.search_steps(text))?;
+            pattern.is_match(text).into()
         }
         ("split", [separator]) => split(evaluation, text, separator)?,
         ("replace", [from, to]) => replace(evaluation, text, from, to)?,

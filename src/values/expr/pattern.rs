@@ -1,31 +1,117 @@
 //! Matches texts against regular expressions with the syntax of CEL and of the schemas of CRDs.
 
-use regex::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
 
-/// The largest size of a compiled pattern, in bytes.
+use regex::{Error, Regex, RegexBuilder};
+
+use super::budget::Work;
+
+/// The limits of the size of a compiled pattern, in bytes. A pattern gets the smallest limit that it fits into.
 ///
-/// A search can take time in proportion to this size for each byte of the text. Even a short pattern can be large when
-/// compiled: `[ab]*a[ab]{1000}`.
-const MAX_COMPILED: usize = 256 << 10;
+/// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text. Even
+/// a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into 8 KiB.
+const SIZES: [usize; 3] = [2 << 10, 8 << 10, 32 << 10];
 
-/// Whether `text` matches the regular expression `pattern`. An invalid pattern matches nothing.
+/// The size of a compiled pattern that a search visits in one step, for each byte of the text.
+const SIZE_OF_STEP: usize = 512;
+
+/// The maximum length of a pattern in bytes.
+const LONGEST: usize = 1000;
+
+/// The steps of compiling the shortest pattern.
+const COMPILE: usize = 2000;
+
+/// The steps of compiling a class of Unicode, such as `\w`, which has hundreds of ranges.
+const CLASS: usize = 1000;
+
+/// A compiled regular expression.
+pub(super) struct Pattern {
+    regex: Regex,
+    /// The steps of a search, for each byte of the text.
+    steps: usize,
+}
+
+impl Pattern {
+    /// Compiles a regular expression.
+    ///
+    /// # Errors
+    /// If the regular expression is invalid, or too large.
+    pub fn compile(pattern: &str) -> Result<Self, Error> {
+        let mut result = Err(Error::CompiledTooBig(LONGEST));
+        for size in SIZES.into_iter().filter(|_| pattern.len() <= LONGEST) {
+            let regex = RegexBuilder::new(pattern).size_limit(size).dfa_size_limit(size).build();
+            result = regex.map(|regex| Self { regex, steps: size / SIZE_OF_STEP });
+            if !matches!(result, Err(Error::CompiledTooBig(_))) {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Returns the steps to count for [`Pattern::compile`].
+    pub fn compile_steps(pattern: &str) -> usize {
+        let is_class = |escaped: &&str| escaped.starts_with(|letter: char| letter.is_ascii_alphabetic());
+        let classes = pattern.split('\\').skip(1).filter(is_class).count();
+        COMPILE.saturating_add(pattern.len().saturating_mul(4)).saturating_add(classes.saturating_mul(CLASS))
+    }
+
+    /// Returns the steps to count for a search in `text`.
+    pub fn search_steps(&self, text: &str) -> usize {
+        text.len().saturating_mul(self.steps)
+    }
+
+    /// Whether the pattern matches a part of `text`.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+/// Compiled regular expressions, with the steps that remain for all searches together.
+pub struct Patterns<'a> {
+    compiled: BTreeMap<&'a str, Option<Pattern>>,
+    left: usize,
+}
+
+impl Default for Patterns<'_> {
+    fn default() -> Self {
+        Self { compiled: BTreeMap::new(), left: Work::OF_ALL.steps }
+    }
+}
+
+impl<'a> Patterns<'a> {
+    /// Whether `text` matches the regular expression `pattern`; `None` if the search needs more steps than remain. An
+    /// invalid pattern matches nothing.
+    pub fn matches(&mut self, text: &str, pattern: &'a str) -> Option<bool> {
+        if !self.compiled.contains_key(pattern) {
+            self.count(Pattern::compile_steps(pattern))?;
+            self.compiled.insert(pattern, Pattern::compile(pattern).ok());
+        }
+        let steps = match &self.compiled[pattern] {
+            Some(pattern) => pattern.search_steps(text),
+            None => return Some(false),
+        };
+        self.count(steps)?;
+        Some(self.compiled[pattern].as_ref().is_some_and(|pattern| pattern.is_match(text)))
+    }
+
+    fn count(&mut self, steps: usize) -> Option<()> {
+        self.left = self.left.checked_sub(steps)?;
+        Some(())
+    }
+}
+
+/// Whether `text` matches the regular expression `pattern`. An invalid pattern, and a pattern whose search would take
+/// too long, match nothing.
 pub fn matches(text: &str, pattern: &str) -> bool {
-    compile(pattern).is_ok_and(|pattern| pattern.is_match(text))
+    Patterns::default().matches(text, pattern) == Some(true)
 }
 
 /// Returns why a regular expression is invalid; `None` if it is valid.
 pub fn pattern_error(pattern: &str) -> Option<String> {
-    let message = compile(pattern).err()?.to_string();
+    let message = match Pattern::compile(pattern).err()? {
+        Error::CompiledTooBig(_) => "it is too large".to_owned(),
+        error => error.to_string(),
+    };
     let last = message.lines().last().unwrap_or_default();
     Some(last.trim_start_matches("error: ").to_owned())
-}
-
-pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).build()
-}
-
-/// Returns the steps to count for a search.
-pub(super) fn steps(text: &str, pattern: &str) -> usize {
-    let compile = pattern.len().saturating_add(2000);
-    compile.saturating_add(text.len().saturating_mul(pattern.len().max(64)) / 8)
 }

@@ -38,15 +38,16 @@ pub struct Target {
 /// All targets, in the order in which `make fuzz` runs them.
 pub const TARGETS: [Target; 7] = [
     // A spec takes a few MiB to resolve, and a schema error quotes no values.
-    Target { name: "spec", memory: 128 << 20, run: spec::run, seeds: spec::seeds },
-    Target { name: "catalogue", memory: 128 << 20, run: catalogue::run, seeds: catalogue::seeds },
+    Target { name: "spec", memory: 32 << 20, run: spec::run, seeds: spec::seeds },
+    Target { name: "catalogue", memory: 32 << 20, run: catalogue::run, seeds: catalogue::seeds },
     // One expression may create values of 8 MiB.
     Target { name: "cel", memory: 64 << 20, run: cel::run, seeds: cel::seeds },
     // A chart may have 20 MiB. The store holds it unpacked and, while it writes the archive, packed.
-    Target { name: "charts", memory: 128 << 20, run: charts::run, seeds: charts::seeds },
-    // A payload may unpack to 16 MiB and 250 000 items.
-    Target { name: "records", memory: 128 << 20, run: records::run, seeds: records::seeds },
-    Target { name: "ceph", memory: 16 << 20, run: ceph::run, seeds: ceph::seeds },
+    Target { name: "charts", memory: 64 << 20, run: charts::run, seeds: charts::seeds },
+    // A payload may unpack to 16 MiB and 250 000 items. The seeds take 60 MiB, and more than 100 MiB if the limit of
+    // bytes, items or objects is missing.
+    Target { name: "records", memory: 80 << 20, run: records::run, seeds: records::seeds },
+    Target { name: "ceph", memory: 4 << 20, run: ceph::run, seeds: ceph::seeds },
     Target { name: "logs", memory: 16 << 20, run: logs::run, seeds: logs::seeds },
 ];
 

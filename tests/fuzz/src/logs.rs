@@ -2,8 +2,10 @@
 //!
 //! A part with the name `secret` is a value of a Secret. All other parts are the log.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use osdpl_core::scrub::{REDACTED, Scrubber, collect_secret_scalars};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sections;
 
@@ -24,8 +26,25 @@ pub fn run(input: &[u8]) {
     let scrubber = Scrubber::new(values.iter().flat_map(collect_secret_scalars));
     let texts = [scrubber.scrub(&log), scrubber.scrub_beginning(&log), scrubber.scrub_end(&log)];
     for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
+        check_encoded(&scrubber, secret);
         let is_clean = |text: &String| text.split(REDACTED).all(|part| !part.contains(secret.as_str()));
         assert!(texts.iter().all(is_clean), "the secret {secret:?} is left in {texts:?}");
+    }
+}
+
+/// Checks that nothing is left of a secret in JSON, and of a secret in base64 with lines of 76 characters, also in JSON.
+fn check_encoded(scrubber: &Scrubber, secret: &str) {
+    let quoted = json!({"value": secret}).to_string();
+    let escaped = json!(secret).to_string();
+    let escaped = &escaped[1..escaped.len() - 1];
+    let clean = scrubber.scrub(&quoted);
+    assert!(clean.split(REDACTED).all(|part| !part.contains(escaped)), "the secret {secret:?} is left in {clean:?}");
+    let encoded = STANDARD.encode(secret);
+    let lines: Vec<_> = encoded.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line)).collect();
+    for text in [lines.join("\n"), json!(lines.join("\n")).to_string()] {
+        let clean = scrubber.scrub(&text);
+        let is_clean = clean.split(REDACTED).all(|part| lines.iter().all(|line| !part.contains(&**line)));
+        assert!(lines.iter().any(|line| line.len() < 20) || is_clean, "the secret {secret:?} is left in {clean:?}");
     }
 }
 
@@ -56,6 +75,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = logs.map(|(secret, log)| sections::write([(SECRET, secret), ("log", log)])).into();
     let many = |text: &str| text.repeat(32_768 / text.len());
     seeds.push(sections::write([(SECRET, many("password="))]));
+    // Letters with long encodings.
+    for text in ["\u{1}password=\u{1}", "ü", "\u{fffd}>>?"] {
+        seeds.push(sections::write([(SECRET, many(text) + &many(text))]));
+    }
     // A key without a value at the end of the text.
     seeds.push(sections::write([("log", "password:\n")]));
     // The longest output of helm that the operator keeps.

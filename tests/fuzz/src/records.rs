@@ -71,8 +71,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "osdpl.dev/chart": "1.0.0_0123456789abcdef",
     });
     let record = |description: &str, manifest: &str| {
+        // Two large manifests would exceed the limit of the payload.
+        let in_hook = if manifest.len() < 1 << 20 { manifest } else { "" };
         let hook = json!({
-            "name": "init", "kind": "Job", "path": "a.yaml", "manifest": manifest, "events": ["post-install"], "weight": -5,
+            "name": "init", "kind": "Job", "path": "a.yaml", "manifest": in_hook, "events": ["post-install"], "weight": -5,
             "delete_policies": ["before-hook-creation"], "last_run": {"started_at": "2026-11-21T00:00:00Z", "phase": "Running"},
         });
         json!({
@@ -85,15 +87,22 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let manifest = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api, annotations: {helm.sh/resource-policy: keep}}\nspec: {replicas: 0, template: {spec: {containers: [{name: a, env: [{name: A, value: b}]}]}}}\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service, metadata: {name: a}}]\n";
     seeds.push(record("Upgrade complete", manifest).to_string().into_bytes());
-    // Bombs: small payloads that unpack to megabytes. Larger ones would take most of the time.
+    // Bombs: small payloads that unpack to megabytes, below the limits of the decoder and far above each of them. So a
+    // limit that is missing takes more memory than the target may.
     for (description, manifest) in [
         ("password=".repeat(170_000), String::new()),
+        ("password=".repeat(30_000_000), String::new()),
         (String::new(), "a: &a [1]\nb: [*a, *a]\n".repeat(50_000)),
         (String::new(), "---\nkind: A\nmetadata: {name: a}\n".repeat(9_999)),
+        (String::new(), "---\nkind: A\nmetadata: {name: a}\n".repeat(300_000)),
+        (String::new(), "---\n".repeat(3_000_000)),
         (String::new(), format!("a: {}", "[".repeat(1_000_000))),
     ] {
         seeds.push(gzip(record(&description, &manifest).to_string().as_bytes()));
     }
-    seeds.push(gzip(&[b"{\"config\":[".to_vec(), b"{},".repeat(240_000)].concat()));
+    for items in [240_000, 4_000_000] {
+        let json = [b"{\"config\":{\"a\":[".to_vec(), b"{},".repeat(items), b"0]}}".to_vec()].concat();
+        seeds.push(gzip(&json));
+    }
     seeds
 }

@@ -36,6 +36,7 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
             Some(described) => format!("{} does not match {pattern}; expected: {}", quote(value), one_line(described)),
             None => format!("{} does not match {pattern}; correct it", quote(value)),
         },
+        ViolationKind::Unsearched => "is too long to compare with the pattern of the field; shorten it".to_owned(),
         ViolationKind::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
         ViolationKind::Below(_) => format!("{value} is too small; write {}", number(schema)),
         ViolationKind::Above(_) => format!("{value} is too large; write {}", number(schema)),
@@ -249,6 +250,19 @@ mod tests {
         let name = json!({"type": "string", "description": "The name of a Secret. It is there."});
         let one = json!({"type": "object", "required": ["name"], "properties": {"name": name}});
         assert_eq!(messages(&one, &json!({})), "is required; set it to a string: The name of a Secret");
+    }
+
+    #[test]
+    fn limits_the_search_for_patterns() {
+        let text = |pattern: &str| json!({"type": "string", "pattern": pattern});
+        let long = json!("a".repeat(1 << 20));
+        let large = "[ab]*a[ab]{400}[^ab]";
+        assert_eq!(messages(&text(large), &long), "is too long to compare with the pattern of the field; shorten it");
+        let all = json!(vec!["a".repeat(100); 20_000]);
+        let unsearched = messages(&json!({"items": text("^[a-z]+$")}), &all);
+        assert_eq!(unsearched, "", "a pattern is compiled once, not for each text");
+        let unsearched = messages(&json!({"items": text(large)}), &all);
+        assert!(unsearched.lines().last().unwrap().contains("is too long"), "all texts share a limit");
     }
 
     #[test]

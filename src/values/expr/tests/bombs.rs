@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::pattern::Pattern;
 use super::*;
 
 fn refused(expression: &str) -> (String, Work) {
@@ -20,7 +21,7 @@ fn stops_at_the_limit_of_steps_or_bytes() {
     let joined = (0..8).fold("spec.text".to_owned(), |text, _| format!("spec.list.map(i, {text}).join('')"));
     let lists = (0..8).fold("[1]".to_owned(), |list, _| format!("[{list}].map(l, spec.list.map(i, l))[0]"));
     let split = format!("{doubled}.split('')");
-    let pattern = "spec.list.all(i, !spec.text.matches('[ab]*a[ab]{1000}'))";
+    let pattern = "spec.list.all(i, !spec.text.matches('[ab]*a[ab]{400}'))";
     let keys = "spec.list.map(i, sshKey(string(i)))";
     let swallowed = format!("({nested}) || true");
     for bomb in [&nested, &some, &doubled, &added, &joined, &lists, &split, pattern, keys, &swallowed] {
@@ -32,6 +33,33 @@ fn stops_at_the_limit_of_steps_or_bytes() {
         // not.
         assert!(used.steps > Work::OF_ONE.steps || used.bytes > Work::OF_ONE.bytes, "{bomb}: {used:?}");
     }
+}
+
+#[test]
+fn stops_patterns_before_a_long_search() {
+    let text = "a".repeat(45_000);
+    let mixed = "abaababb".repeat(130_000);
+    for (text, pattern, problem) in [
+        (&text, "[ab]*a[ab]{2000}[^ab]", "function `matches` failed"),
+        (&text, "[a-z]*a[a-z]{1500}[0-9]", "function `matches` failed"),
+        (&text, "[ab]*a[ab]{400}[^ab]", "at most 400000 steps"),
+        (&mixed, "[ab]*a[ab]{10}[^ab]", "at most 400000 steps"),
+        (&text, &"(?i)[\\w--a]".repeat(80), "function `matches` failed"),
+        (&text, &"a?".repeat(501), "function `matches` failed"),
+    ] {
+        let scope = Scope::new(map(json!({"spec": {"text": text, "pattern": pattern}})));
+        let expression = Expression::compile("spec.text.matches(spec.pattern)").unwrap();
+        let error = expression.evaluate(&scope).unwrap_err().to_string();
+        assert!(error.contains(problem), "{pattern}: {error}");
+        let searched = Pattern::compile(pattern).map_or(0, |pattern| pattern.search_steps(text));
+        assert!(scope.used().steps >= searched && scope.used().steps >= Pattern::compile_steps(pattern), "{pattern}");
+        assert!(!matches(text, pattern), "{pattern}");
+    }
+    let mut patterns = Patterns::default();
+    assert_eq!(patterns.matches(&mixed, "a"), Some(true));
+    assert_eq!(patterns.matches(&mixed[..1 << 17], "b{100}"), Some(false));
+    assert_eq!(patterns.matches(&mixed, "c"), None, "all searches share a limit");
+    assert!(matches("abc", "^[a-c]+$"));
 }
 
 #[test]
