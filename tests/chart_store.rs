@@ -154,13 +154,13 @@ async fn reports_the_error_of_helm() {
                 url.as_str(),
                 "2026.1.6",
                 "ChartVersionMissing",
-                format!("chart memcached 2026.1.6 is not in {url}: the newest version is 2026.1.5+0ee5adeff; request an existing version, or add this one"),
+                format!("chart memcached 2026.1.6 is not in {url}: the newest version is 2026.1.5+0ee5adeff; request an existing version, or add this version"),
             ),
             (
                 &url,
                 "2026.1.5",
                 "ChartVersionMissing",
-                format!("chart memcached 2026.1.5 is not in {url}: the repository returned 2026.1.5+0ee5adeff; request an existing version, or add this one"),
+                format!("chart memcached 2026.1.5 is not in {url}: the repository returned 2026.1.5+0ee5adeff; request an existing version, or add this version"),
             ),
             (
                 "http://127.0.0.1:1",

@@ -50,7 +50,7 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
         return Vec::new();
     }
     if paths.is_empty() {
-        return vec![without_values("(no value; the chart, helm's version or helm's flags change)".into())];
+        return vec![without_values("(no value, but the chart, helm's version or helm's flags)".into())];
     }
     let redactor = Redactor::new(release, &preview.scrubber, [before, after]);
     let printed = |values: &Values, path: &Path, source: ValuesSource| match options {
@@ -122,7 +122,7 @@ impl Change {
     /// Returns the change as text, with both values. For a secret, the text only says that the secret changed.
     pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
-            return format!("{}: changed, not shown", self.path);
+            return format!("{}: changed (secret, not shown)", self.path);
         }
         self.to_string()
     }

@@ -18,7 +18,7 @@ static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs")
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// osdpl can't read a folder or file of the catalogue.
-    #[error("{path}: {error}; name a folder with values/ and presets/ in it")]
+    #[error("osdpl cannot read the catalogue at {path}: {error}; name a folder that contains values/ and presets/")]
     Read {
         /// The path of the folder or file.
         path: String,

@@ -176,7 +176,7 @@ fn hosting<'a>(
     } else if observed.running.contains_key(key) {
         Err("helm is running for nova")
     } else if observed.endpoints.get(key).is_none_or(|endpoint| endpoint.trouble.is_some()) {
-        Err("Nova's API does not respond to the operator, or OSDPL_PROBES turned off the probes")
+        Err("Nova's API does not respond to the operator, or OSDPL_PROBES disables the probes")
     } else {
         Ok(hosting)
     }
@@ -230,8 +230,8 @@ fn unmapped_warning<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, hostin
     let count = hosts.len();
     let names = format_names(hosts.map(String::as_str), count);
     warning(format!(
-        "nova lists no hypervisor for {names}, so that no instance is scheduled there; check the newest Job of CronJob \
-         {}/{} (there is none where manifests.cron_job_cell_setup is false), and nova-compute's log",
+        "nova lists no hypervisor for {names}, so nova starts no instances on these hosts; check the newest Job of \
+         CronJob {}/{} (without a CronJob if manifests.cron_job_cell_setup is false), and the log of nova-compute",
         hosting.release.key.namespace, hosting.hosts.discovered_by
     ))
 }

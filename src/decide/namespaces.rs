@@ -55,7 +55,7 @@ pub fn find_outside(deployment: &OpenStackDeployment, permitted: Option<&BTreeSe
     let namespace = deployment.namespace().unwrap_or_default();
     let problem = no_rights(&namespace, permitted)?;
     let finalizer = if deployment.metadata.deletion_timestamp.is_some() {
-        format!("; the resource keeps its finalizer {FINALIZER} until then, because its cloud may still run")
+        format!("; without these rights, osdpl keeps the finalizer {FINALIZER}, because the cloud may still run")
     } else {
         String::new()
     };

@@ -90,6 +90,7 @@ fn settings_reach_the_operator() {
         environment.as_array().unwrap().iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone())
     };
     assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
+    assert_eq!(value("OSDPL_METRICS_LISTEN").unwrap(), "0.0.0.0:8081");
     assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
     assert_eq!(value("OSDPL_ALLOW_HTTP_CHARTS").unwrap(), "true");
     assert_eq!(value("RUST_LOG").unwrap(), "debug");

@@ -177,5 +177,5 @@ fn maintenance_node_and_window_are_checked() {
     assert!(errors(&two, Some(&one)).contains("can't be changed, because the old node would stay"));
     let window = |start: &str, end: &str| of("n1", json!({"start": start, "end": end}));
     assert_eq!(errors(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
-    assert!(errors(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));
+    assert!(errors(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after `start`"));
 }

@@ -86,7 +86,10 @@ fn removed_value_shows_the_removing_line() {
         "pod.lifecycle.upgrades.deployments",
     ]);
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(text.starts_with("nova pod.lifecycle.upgrades.deployments is removed with its parent key, and"), "{text}");
+    assert!(
+        text.starts_with("nova pod.lifecycle.upgrades.deployments is unset: a layer removes a parent key, and"),
+        "{text}"
+    );
     let location = format!("cloud.yaml:{} (spec.common.openstack.unset[1])", own.lines().count());
     assert!(text.contains(&format!("  from     {location}\n")) && !text.contains("default applies"), "{text}");
 }

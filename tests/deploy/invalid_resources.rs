@@ -54,7 +54,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: '2026.1', presets: [compute, ha, compute]}",
         "spec.presets",
-        "names a preset twice; name each once",
+        "names a preset twice; list each preset once",
     ),
     invalid(
         Schema,
@@ -78,7 +78,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: '2026.1', catalog: [{name: edge}, {name: edge}]}",
         "spec.catalog",
-        "names a ConfigMap twice; name each once",
+        "names a ConfigMap twice; list each ConfigMap once",
     ),
     invalid(Rule, "{openstackRelease: '2026.1', catalog: [{name: Edge}]}", "spec.catalog[0].name", OBJECT),
     invalid(
@@ -256,7 +256,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: '2026.1', nodes: {overrides: [{name: a, nodes: [n1]}, {name: a, nodes: [n2]}]}}",
         "spec.nodes.overrides",
-        "has two entries of the same name",
+        "has two entries with the same name",
     ),
     invalid(Rule, "{openstackRelease: '2026.1', nodes: {rollout: {batchSize: 101%}}}", BATCH_SIZE, "must be a number"),
     invalid(

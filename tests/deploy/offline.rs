@@ -181,7 +181,9 @@ fn key_without_default_and_null_above_are_reported() {
     let printed = text(&run(&file, &explain, None).stdout);
     assert!(!printed.contains("a value that is not a map"), "{printed}");
     assert!(
-        printed.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with its parent key"),
+        printed.starts_with(
+            "nova pod.lifecycle.upgrades.deployments.revision_history is unset: a layer removes a parent key"
+        ),
         "{printed}"
     );
 }

@@ -87,7 +87,7 @@ fn changed_content_waits_for_approval() {
         assert_eq!(cloud.status().catalog["lantern"], digest(world, &first));
 
         write(world, &second).await;
-        let changed = "the content of the ConfigMaps of spec.catalog changed: lantern";
+        let changed = "the content of ConfigMaps in spec.catalog changed: lantern";
         until_message(world, reason::APPROVAL, changed).await;
         let cloud = world.deployments().get(crate::cloud::NAME).await.unwrap();
         assert_eq!(cloud.child("lantern").changes, ["conf.memcached.memory"]);

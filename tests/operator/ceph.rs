@@ -192,7 +192,7 @@ fn libvirt_key_restart_waits_for_approval() {
         world.describe_ceph(json!({"nova.pool": "vms", "cinder.key": NEWER})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(
-            cloud.child("libvirt").message.contains("running instances keep the old one"),
+            cloud.child("libvirt").message.contains("running instances keep the old key"),
             "{:?}",
             cloud.child("libvirt")
         );

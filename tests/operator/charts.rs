@@ -52,7 +52,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         trigger_reconcile(world, "edited").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
-        assert_eq!(cloud.child("memcached").changes, ["(no value; the chart, helm's version or helm's flags change)"]);
+        assert_eq!(cloud.child("memcached").changes, ["(no value, but the chart, helm's version or helm's flags)"]);
         assert!(cloud.child("mariadb").ready);
         assert_eq!(
             world.helm_runs().len(),

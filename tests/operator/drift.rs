@@ -137,7 +137,7 @@ fn repairs_drift_with_growing_backoff() {
         let is_reported = |cloud: &OpenStackDeployment| {
             let message = cloud.child("mariadb").message;
             let is_repeated =
-                message.contains("it came back after being repaired") && message.contains("by other-tool");
+                message.contains("the change came back after osdpl repaired") && message.contains("by other-tool");
             is_repeated.then_some(())
         };
         world.until("the operator reports the repeated change with its author", is_reported).await;

@@ -107,7 +107,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         let waiting = world.until_reason(reason::APPROVAL).await;
         let message = &waiting.status().message;
         assert!(message.starts_with("horizon would be uninstalled"), "{message}");
-        assert!(waiting.condition("Ready").unwrap().message.contains("does not name it"), "{message}");
+        assert!(waiting.condition("Ready").unwrap().message.contains("does not list it"), "{message}");
 
         // The uninstall must wait, although a person has approved another target hash.
         let secrets = world.api::<Secret>();

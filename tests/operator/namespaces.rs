@@ -69,7 +69,7 @@ fn keeps_the_finalizer_of_a_resource_in_another_namespace() {
         clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
         let _operator = world.operator().start().await;
         let message = until_ignored(&clouds, "finalizer").await;
-        assert!(message.contains("its cloud may still run"), "{message}");
+        assert!(message.contains("the cloud may still run"), "{message}");
         assert_eq!(clouds.get(NAME).await.unwrap().finalizers(), [FINALIZER]);
         let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         clouds.patch(NAME, &PatchParams::default(), &loose).await.unwrap();

@@ -13,7 +13,7 @@ use crate::world::{World, run_test};
 
 /// The beginning of nova's message while the operator waits for approval of the overrides.
 const RESTARTS: &str =
-    "values for some nodes change how its DaemonSets are split by node, which restarts nova/compute on 3 nodes";
+    "its values divide the nodes differently among its DaemonSets, which restarts the pods of nova/compute on 3 nodes";
 
 /// Returns the name, without the digest at the end, and the number of nodes of each DaemonSet of a component.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
@@ -151,7 +151,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::INVALID).await;
-        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out";
+        let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or remove the values";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
         // Rules in the CRD make the API server refuse these specs, so the operator never reads them.
         for (nodes, text) in [
@@ -160,7 +160,7 @@ fn refuses_overrides_that_no_chart_supports() {
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
             (
                 json!({"overrides": [{"name": "a", "nodes": ["x"]}, {"name": "a", "nodes": ["y"]}]}),
-                "has two entries of the same name",
+                "has two entries with the same name",
             ),
         ] {
             let mut spec = services(&["memcached"]);

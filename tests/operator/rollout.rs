@@ -156,7 +156,7 @@ fn rolls_out_node_by_node_after_approval() {
                 (waits(SWITCH) && waits(AGENT) && cloud.is_ready()).then(|| cloud.clone())
             })
             .await;
-        let message = "openvswitch/server: its pod template changed, which restarts it on 3 nodes, 1 at a time: waits for approval (osdpl approve)";
+        let message = "openvswitch/server: its new pod template restarts pods on 3 nodes, 1 at a time: waits for approval (osdpl approve)";
         assert_eq!(cloud.status().phase, Some(Phase::AwaitingApproval), "{}", cloud.status().message);
         let rolled = cloud.condition(condition::ROLLED_OUT).unwrap();
         assert_eq!((rolled.status.as_str(), rolled.reason.as_str()), ("False", reason::APPROVAL));

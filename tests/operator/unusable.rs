@@ -81,7 +81,7 @@ fn names_a_damaged_record_and_continues_without_it() {
         secrets.patch(record, &PatchParams::default(), &damage).await.unwrap();
         let named = format!("Secret {}/{record}: the release record does not hold a release", world.namespace);
         let message = until_message(world, "memcached", &named).await;
-        assert!(message.contains("or delete it if an older revision is good"), "{message}");
+        assert!(message.contains("or delete the Secret if the previous revision is intact"), "{message}");
         assert_eq!(world.helm_runs().len(), 2);
         secrets.delete(record, &DeleteParams::default()).await.unwrap();
         world.until("memcached is upgraded again", is_upgraded).await;

@@ -36,7 +36,8 @@ fn classes(classes: &[Class]) -> ClusterInfo {
     ClusterInfo { classes: Some(classes.to_vec()), ..ClusterInfo::default() }
 }
 
-const FEWER: &str = "give more nodes the label (spec.nodes.roles), or run fewer servers: choose a smaller size, or remove the preset ha";
+const FEWER: &str =
+    "label more nodes (spec.nodes.roles), or run fewer servers: choose a smaller size, or remove the preset ha";
 
 #[test]
 fn counts_servers_against_nodes() {
@@ -45,7 +46,7 @@ fn counts_servers_against_nodes() {
         found[0],
         format!(
             "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are configured, but 2 nodes carry openstack-control-plane=enabled: each \
-             needs its own node, so some of them stay pending; {FEWER}"
+             server needs its own node, so some servers stay pending; {FEWER}"
         )
     );
     let (before, after) = found[1].split_once(" more are configured").unwrap();
@@ -53,7 +54,7 @@ fn counts_servers_against_nodes() {
     assert_eq!(
         after,
         format!(
-            ", but 2 nodes carry openstack-control-plane=enabled: servers on one node fail together, so that the additional ones do not improve availability; {FEWER}"
+            ", but 2 nodes carry openstack-control-plane=enabled: servers on one node fail together, so additional servers do not improve availability; {FEWER}"
         )
     );
     assert_eq!(found.len(), 2, "{found:?}");
@@ -62,7 +63,7 @@ fn counts_servers_against_nodes() {
     assert_eq!(unknown, Vec::<String>::new(), "there must be no finding if the nodes are not known");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
     let found = findings_of(named, &ClusterInfo::default());
-    let of_spec = "are configured, but spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs its own node";
+    let of_spec = "are configured, but spec.nodes.roles names 1 node for openstack-control-plane=enabled: each server needs its own node";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
     assert_eq!(
@@ -83,7 +84,7 @@ fn distinguishes_one_node_from_no_majority() {
     assert_eq!(
         findings_of(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
-            "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some share a node, and if this node fails, \
+            "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some servers share a node, and if this node fails, \
              the majority is lost; {FEWER}"
         )]
     );
@@ -91,7 +92,7 @@ fn distinguishes_one_node_from_no_majority() {
         findings_of(own, &nodes(&[("openstack-control-plane", 0)])),
         [
             "warning spec.nodes.roles: 3 database servers (mariadb), RabbitMQ servers (rabbitmq) are configured, but no node carries openstack-control-plane=enabled: none of \
-             them starts; give nodes the label (spec.nodes.roles)"
+             the servers starts; label nodes (spec.nodes.roles)"
         ]
     );
     let one = findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));

@@ -129,7 +129,7 @@ impl Comparison<'_> {
         if is_same {
             let change = match observed.status {
                 Status::Deployed => {
-                    "helm's version or flags, or a part of the chart that has no effect in this cloud".to_owned()
+                    "only helm's version or flags, or a part of the chart that this cloud does not use".to_owned()
                 }
                 status => format!("only its newest revision, which is {status}"),
             };

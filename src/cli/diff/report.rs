@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             all.text(),
             "a (openstack/x) would be installed\nb (openstack/x) would be uninstalled\nc (openstack/x) would be changed\n  \
-             conf.x: \"1\" → \"2\"\n  conf.x: changed, not shown\nd (openstack/x) would be changed: the chart's version from 1 to 2\n\
+             conf.x: \"1\" → \"2\"\n  conf.x: changed (secret, not shown)\nd (openstack/x) would be changed: the chart's version from 1 to 2\n\
              2 would be changed, 1 installed, 1 uninstalled, 2 as desired.\n"
         );
         assert!(all.is_complete() && all.differs());

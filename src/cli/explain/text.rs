@@ -19,13 +19,13 @@ fn explain_one(explanation: &Explanation) -> String {
     let state = match (value, above) {
         (Some(value), _) => equals(value),
         (None, Some(ParentEffect::Removed)) => {
-            " is removed with its parent key, and so is the chart's default\n".to_owned()
+            " is unset: a layer removes a parent key, and with it the chart's default\n".to_owned()
         }
         (None, Some(ParentEffect::Hidden)) => {
-            " is hidden by the value of a parent key, and so is the chart's default\n".to_owned()
+            " is unset: a parent key has a value that is not a map, which also hides the chart's default\n".to_owned()
         }
         (None, None) if chart.has_default == Some(true) => {
-            let elsewhere = if nodes.is_empty() { "" } else { " on the others" };
+            let elsewhere = if nodes.is_empty() { "" } else { " on the other nodes" };
             format!("{unset}: the chart's default applies{elsewhere}\n")
         }
         (None, None) if chart.has_default == Some(false) => format!("{unset}, and has no default\n"),

@@ -166,7 +166,9 @@ impl PlanReport {
             // status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
-                self.unknown.push("the hash to approve: the operator's status has it once this spec is applied".into());
+                self.unknown.push(
+                    "the hash to approve: apply this spec, then the operator writes the hash to the status".into(),
+                );
             }
             self.approval = Some(Approval { releases, hash });
         }
@@ -177,7 +179,7 @@ impl PlanReport {
                 |hash| format!("changes wait for approval as {hash}"),
             );
             self.notes.push(format!(
-                "the operator reports that {message}: it uses another catalogue or other charts than this plan (--catalog, --charts)"
+                "the operator reports that {message}: the operator uses another catalogue or other charts than this plan; select the same with --catalog and --charts"
             ));
         }
     }

@@ -66,14 +66,11 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
     let mut tags: Vec<(String, usize)> = tags.into_iter().collect();
     tags.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     let names: Vec<String> = tags.into_iter().take(NAMED).map(|(tag, _)| tag).collect();
-    let what = if names.is_empty() {
-        "have no tags".to_owned()
-    } else {
-        format!("are tagged {} and the like", names.join(", "))
-    };
+    let what =
+        if names.is_empty() { "have no tags".to_owned() } else { format!("have tags such as {}", names.join(", ")) };
     let message = format!(
-        "the OpenStack release can't be determined from the images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before you adopt any \
-         release"
+        "osdpl can't determine the OpenStack release from the images, which {what}, and assumes {guess}, the newest \
+         in the catalogue; set the right release before you adopt any release"
     );
     Finding::new(Level::Warning, FIELD, message)
 }
@@ -118,12 +115,12 @@ mod tests {
     fn warns_if_the_release_is_a_guess() {
         let guess = |what: &str| {
             let message = format!(
-                "spec.openstackRelease: the OpenStack release can't be determined from the images, which {what}: 2026.1, the newest of the catalogue, is a guess; \
-                 correct it before you adopt any release"
+                "spec.openstackRelease: osdpl can't determine the OpenStack release from the images, which {what}, \
+                 and assumes 2026.1, the newest in the catalogue; set the right release before you adopt any release"
             );
             ("2026.1".to_owned(), Some(message))
         };
-        let tagged = guess("are tagged 2024.1-ubuntu_jammy, 11.4, 2025.11 and the like");
+        let tagged = guess("have tags such as 2024.1-ubuntu_jammy, 11.4, 2025.11");
         assert_eq!(determined(&["x:2024.1-ubuntu_jammy", "y:2024.1-ubuntu_jammy", "x:2025.11", "db:11.4"]), tagged);
         assert_eq!(determined(&["own:5000/x@sha256:2025.1", "own:5000/front"]), guess("have no tags"));
         assert_eq!(determined(&[]), guess("have no tags"));

@@ -24,15 +24,15 @@ pub fn find_other_controller(object: &str, labels: &Labels, annotations: &Labels
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
-            "Flux manages it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that HelmRelease (flux -n {namespace} suspend helmrelease {name}) and \
-             delete it (Flux does not uninstall a suspended HelmRelease), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
+            "Flux manages the release: {object} is labelled for HelmRelease {namespace}/{name}; suspend this HelmRelease (flux -n {namespace} suspend helmrelease {name}) and \
+             delete the HelmRelease (Flux does not uninstall a suspended HelmRelease), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from the workloads of the release"
         ));
     }
     let tracking = annotations.get(ARGO_ANNOTATION).map(|id| id.split(':').next().unwrap_or_default());
     let application = tracking.or_else(|| labels.get(ARGO_LABEL).map(String::as_str))?;
     Some(format!(
-        "Argo CD manages it: {object} is marked for Application {application}; delete the Application without its objects (argocd app delete {application} \
-         --cascade=false), then remove the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
+        "Argo CD manages the release: {object} is marked for Application {application}; delete the Application without its objects (argocd app delete {application} \
+         --cascade=false), then remove the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from the workloads of the release"
     ))
 }
 
@@ -53,7 +53,7 @@ mod tests {
         let flux = message(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
         assert!(
             flux.contains(
-                "HelmRelease flux/keystone; suspend that HelmRelease (flux -n flux suspend helmrelease keystone)"
+                "HelmRelease flux/keystone; suspend this HelmRelease (flux -n flux suspend helmrelease keystone)"
             ),
             "{flux}"
         );

@@ -70,12 +70,12 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.presets",
         "self.all(one, self.exists_one(other, other == one))",
-        "names a preset twice; name each once, in the order they apply",
+        "names a preset twice; list each preset once, in the order in which they apply",
     ),
     rule(
         "spec.catalog",
         "self.all(one, self.exists_one(other, other.name == one.name))",
-        "names a ConfigMap twice; name each once",
+        "names a ConfigMap twice; list each ConfigMap once",
     ),
     rule("spec.catalog.[].name", SUBDOMAIN, OBJECT_MESSAGE),
     rule(
@@ -157,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.nodes.overrides",
         "self.all(one, self.exists_one(other, other.name == one.name))",
-        "has two entries of the same name; give each its own name, so that messages are unambiguous",
+        "has two entries with the same name; give each entry a different name, because messages contain the names",
     ),
     rule(
         "spec.nodes.overrides.[]",
@@ -167,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.nodes.rollout.batchSize",
         "string(self).matches('^([1-9][0-9]{0,2}|([1-9][0-9]?|100)%)$')",
-        "must be a number of nodes from 1 to 999, or a share of them from 1% to 100%, such as 5 or 10%",
+        "must be a number of nodes from 1 to 999, or a share of the nodes from 1% to 100%, such as 5 or 10%",
     ),
     rule(
         "spec.charts.repository",
@@ -186,14 +186,14 @@ pub(super) const MAINTENANCE_RULES: &[Rule] = &[
     rule(
         "spec.node",
         "self == oldSelf",
-        "can't be changed, because the old node would stay partly in maintenance; delete this NodeMaintenance, and make one for the other node",
+        "can't be changed, because the old node would stay partly in maintenance; delete this NodeMaintenance, and create one for the other node",
     ),
     Rule {
         field: Some(".end"),
         ..rule(
             "spec.window",
             "!has(self.start) || !has(self.end) || self.start < self.end",
-            "must be after the start; correct either of them",
+            "must be after `start`; correct `start` or `end`",
         )
     },
 ];

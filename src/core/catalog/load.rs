@@ -195,7 +195,8 @@ impl Loader<'_> {
             let field = format!("{field}.releases.{release}");
             if self.is_user_provided && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
                 let problem = format!(
-                    "{field}: the release is also in `every`; split the fragment into two, of which the later one wins"
+                    "{field}: `every` also sets values for this release; split the fragment into two (the values of \
+                     the later fragment apply)"
                 );
                 self.errors.push(Error::Other { file: path.into(), problem });
             }

@@ -28,8 +28,14 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
         let mut message = format!("claim {name}{size} is pending: {why}");
         if stuck {
             let commands = commands(facts, claim, pod);
-            message =
-                format!("{message}; create the StorageClass, or delete the objects that request it ({commands}), then correct spec.storageClass");
+            let remedy = match claim.class {
+                Some(_) => "create the StorageClass",
+                None => "mark a StorageClass as the default",
+            };
+            message = format!(
+                "{message}; {remedy}, or delete the objects that request the volume ({commands}), then set \
+                 spec.storageClass to an existing StorageClass"
+            );
         }
         Some(Waiting { claim: &claim.name, message, stuck })
     })
@@ -58,13 +64,12 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
         error.map_or_else(|| "has not created a volume yet".to_owned(), |error| format!("creates no volume: {error}"));
     Some(match (claim.class.as_deref(), classes) {
         (None, Some(classes)) if !classes.values().any(|class| class.is_default) => {
-            ("it names no StorageClass, and no StorageClass is the default".into(), true)
+            ("the claim names no StorageClass, and no StorageClass is the default".into(), true)
         }
         (None, _) => (format!("the default StorageClass {no_volume}"), false),
-        (Some(""), _) => (
-            "it requests a volume without a StorageClass, and no volume without a StorageClass matches it".into(),
-            false,
-        ),
+        (Some(""), _) => {
+            ("the claim requests a volume without a StorageClass, and no such volume matches the claim".into(), false)
+        }
         (Some(name), Some(classes)) => match classes.get(name) {
             Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),

@@ -164,9 +164,9 @@ impl<'a> Source<'a> {
         });
         let (field, message) = missing.unwrap_or_else(|| {
             let remedy = if super::select::is_added(&location) {
-                "correct the expression, or set what it needs in the spec"
+                "correct the expression, or set the fields of the spec that the expression reads"
             } else {
-                "set in the spec what the expression needs, or report this bug of the catalogue"
+                "set the fields of the spec that the expression reads, or report this bug of the catalogue"
             };
             (location, format!("{error}; {remedy}"))
         });
@@ -184,8 +184,8 @@ impl<'a> Source<'a> {
             (None, _) => (
                 location,
                 format!(
-                    "key {key:?} of Secret {name} is not read, because no field of a feature's schema that is marked with {SECRET_MARK} names it; \
-                     mark the field in the catalogue"
+                    "osdpl does not read key {key:?} of Secret {name}, because no field with the mark {SECRET_MARK} in \
+                     a feature's schema names the key; mark the field in the catalogue"
                 ),
             ),
         };

@@ -77,7 +77,7 @@ pub(super) fn layer(
         let path = forms::values_path(form, &key);
         if osdpl_values::get(&below, &path).is_some() {
             let message = format!(
-                "replaces {path}, which other values of {name} set: charts read only one list of nodes; move those values here"
+                "replaces {path}, which other values of {name} set: the chart reads only one list of nodes; move the replaced values to this field"
             );
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
@@ -129,7 +129,7 @@ fn select_daemonsets<'a>(
         return Some(all);
     }
     let message = format!(
-        "names no DaemonSet; name each DaemonSet that gets the values ({}): its pods then restart",
+        "names no DaemonSet; name each DaemonSet that gets the values ({}); the pods of these DaemonSets restart",
         all.join(", ")
     );
     findings.push(refused(format!("{field}.daemonsets"), message));
@@ -152,7 +152,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
                 (value.to_string(), before.to_string())
             };
             let message = format!(
-                "{path} is {value} here and {before} at {} for the same nodes; the later one wins; take one of them out",
+                "{path} is {value} here and {before} at {} for the same nodes; the later value applies; remove one of the two values",
                 other.field
             );
             let finding = Finding::new(Level::Warning, part.field.clone(), message);

@@ -184,7 +184,7 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
-        "is false, and {service} is needed by {}; take it out, or disable {services} as well",
+        "is false, and {service} is needed by {}; remove `enabled: false`, or disable {services} as well",
         list(dependents)
     );
     refused(format!("spec.services.{service}.enabled"), message)
@@ -194,8 +194,8 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
 /// service.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
-        "is false, but without {service} or a replacement of your own these do not work: {}; take it out if you have no \
-         replacement",
+        "is false, but these releases need {service} or a replacement of your own: {}; remove `enabled: false` if you \
+         have no replacement",
         list(dependents)
     );
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
@@ -205,8 +205,9 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
 /// features in the spec.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
-        "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
-         that it depends on (`osdpl catalog services {service}` shows it), or disable the services that need it",
+        "release {release}, which is needed by {}, is not part of the cloud with the present features; change the \
+         feature on which {release} depends (see `osdpl catalog services {service}`), or disable the services that \
+         need {release}",
         list(dependents)
     );
     refused(format!("spec.services.{service}"), message)
@@ -245,8 +246,8 @@ fn without_effect<'a>(
         Finding::new(
             Level::Warning,
             format!("spec.services.{service}"),
-            "the service is in none of the presets and no other service needs it, so this has no effect; set \
-                  `enabled: true` to add it",
+            "the service is in none of the presets and no other service needs it, so these settings have no \
+                  effect; set `enabled: true` to add the service",
         )
     })
 }
@@ -264,8 +265,8 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
             Level::Warning,
             format!("spec.services.{service}.enabled"),
             format!(
-                "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
-             releases depend on (`osdpl catalog services {service}` shows it), or take it out"
+                "is true, but the present features exclude all releases of {service}; change the feature on which the \
+                 releases depend (see `osdpl catalog services {service}`), or remove `enabled: true`"
             ),
         )
     };

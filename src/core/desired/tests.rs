@@ -182,7 +182,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"services": {"store": {"enabled": false}}}),
-            "spec.services.store.enabled: is false, and store is needed by front (store/server); take it out, or disable front as well",
+            "spec.services.store.enabled: is false, and store is needed by front (store/server); remove `enabled: false`, or disable front as well",
         ),
         (
             json!({"features": {"color": {}}}),

@@ -38,7 +38,7 @@ impl fmt::Display for FieldChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, before, after, lines } = self;
         match (before, after) {
-            (Some(before), Some(after)) if before == after => write!(formatter, "{path}: changed, not shown"),
+            (Some(before), Some(after)) if before == after => write!(formatter, "{path}: changed (secret, not shown)"),
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
             (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
             (Some(before), None) => write!(formatter, "{path}: {before} (removed)"),

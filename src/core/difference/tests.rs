@@ -223,7 +223,11 @@ fn never_shows_secrets() {
         |value: &str| object("Secret", "", json!({"data": {"nova.conf": value, "b": "x"}, "stringData": {"c": value}}));
     assert_eq!(
         compared(&secret("aHVudGVyMjI="), &secret("b3RoZXI=")),
-        ["Secret changes", "data.\"nova.conf\": changed, not shown", "stringData.c: changed, not shown"]
+        [
+            "Secret changes",
+            "data.\"nova.conf\": changed (secret, not shown)",
+            "stringData.c: changed (secret, not shown)"
+        ]
     );
     let removed = compared(&secret("x1"), &object("Secret", "", json!({})));
     assert_eq!(removed[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (removed)"#);

@@ -44,7 +44,7 @@ pub enum Error {
         message: Option<String>,
     },
     /// The response body does not have the form that the request expects.
-    #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
+    #[error("{what}: osdpl cannot read the response: {why}; check which program responds at this address")]
     InvalidResponse {
         /// The request: `GET http://…`.
         what: String,
@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// Nova does not support the microversion that osdpl's requests need.
     #[error(
-        "Nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade Nova, or do this step by hand"
+        "Nova supports API version {has} at most, but osdpl needs {wanted} (OpenStack Pike or newer); upgrade Nova, or do this step with the openstack client"
     )]
     TooOld {
         /// The newest microversion that Nova supports.

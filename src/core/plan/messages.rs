@@ -16,12 +16,12 @@ impl fmt::Display for Reason {
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
             Self::Additions(names) => {
                 let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                write!(formatter, "the content of the ConfigMaps of spec.catalog changed: {names}")
+                write!(formatter, "the content of ConfigMaps in spec.catalog changed: {names}")
             }
             Self::Chart => formatter.write_str("the content of its chart changed under the same version"),
             Self::Instances(hosts) => write!(
                 formatter,
-                "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted ({hosts})"
+                "Ceph's key for instances changed: running instances keep the old key until they are migrated or restarted ({hosts})"
             ),
             Self::Split(pods) => {
                 let each = pods.iter().map(|(component, count)| {
@@ -30,28 +30,31 @@ impl fmt::Display for Reason {
                 let each = each.collect::<Vec<_>>().join(", ");
                 write!(
                     formatter,
-                    "values for some nodes change how its DaemonSets are split by node, which restarts {each}"
+                    "its values divide the nodes differently among its DaemonSets, which restarts the pods of {each}"
                 )
             }
             Self::Crds(names) => write!(
                 formatter,
-                "its chart changes CRDs that the cluster already has, and all objects of their kinds with them: {}",
+                "its chart changes or takes over CRDs that the cluster already has, which affects all objects of these kinds: {}",
                 names.join(", ")
             ),
-            Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
+            Self::Retry(1) => formatter.write_str("the last attempt failed"),
+            Self::Retry(count) => write!(formatter, "the last {count} attempts failed"),
             Self::Repair => formatter.write_str("a repair was requested"),
             Self::Drift => formatter.write_str("its objects were changed outside of helm"),
             Self::NotDesired => formatter.write_str("it is no longer desired"),
             Self::NotOwned => formatter.write_str(
-                "it is not desired, and the resource's status does not name it as a release of this cloud, although \
-                 its record has osdpl's labels (to keep it, remove these labels from the record)",
+                "it is not desired, and the status of the OpenStackDeployment does not list it, but its release record \
+                 has osdpl's labels (to keep the release, remove these labels from the record)",
             ),
-            Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
+            Self::Unfinished => formatter.write_str("an earlier uninstall did not finish"),
             Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
             Self::Matches => formatter.write_str("it already equals the desired state"),
             Self::AdoptRequested => formatter.write_str("its adoption was requested"),
             Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
-            Self::Abandoned(status) => write!(formatter, "an interrupted operation left it {status}"),
+            Self::Abandoned(status) => {
+                write!(formatter, "an interrupted helm operation left it in the status {status}")
+            }
             Self::Superseded(Some(hook)) => {
                 write!(formatter, "the desired state changed while helm waits for the hook {hook}")
             }
@@ -89,7 +92,7 @@ impl fmt::Display for Wait {
             }
             Self::Helm { verb: Verb::Uninstall, hook: Some(hook), .. } => write!(
                 formatter,
-                "helm uninstall runs: {hook}; annotate {}=<release> to skip the hook",
+                "helm uninstall runs: {hook}; to skip the hook, annotate the OpenStackDeployment with {}=<release>",
                 crate::api::SKIP_HOOKS
             ),
             Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
@@ -103,7 +106,9 @@ impl fmt::Display for Wait {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
-            Self::Refused => formatter.write_str("osdpl does not change it until the spec has no errors"),
+            Self::Refused => {
+                formatter.write_str("the spec has errors, so osdpl does not change this release; correct the spec")
+            }
             Self::ReleaseRecord => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
@@ -111,7 +116,7 @@ impl fmt::Display for Wait {
             }
             Self::Foreign { revision, description, since } => write!(
                 formatter,
-                "revision {revision} was not made by osdpl ({}); change the spec to overwrite it, or annotate {}=<release>",
+                "revision {revision} was not made by osdpl ({}); change the spec to overwrite this revision, or annotate the OpenStackDeployment with {}=<release>",
                 by_hand(description, *since),
                 crate::api::REPAIR
             ),
@@ -162,7 +167,12 @@ mod tests {
         };
         assert_eq!(helm(Verb::Upgrade), "helm upgrade runs: pre-delete Job x: waits in init container init");
         let message = helm(Verb::Uninstall);
-        assert!(message.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to skip the hook"), "{message}");
+        assert!(
+            message.ends_with(
+                "init; to skip the hook, annotate the OpenStackDeployment with osdpl.dev/skip-hooks=<release>"
+            ),
+            "{message}"
+        );
         let failed = |count| Wait::Backoff { until: Timestamp::UNIX_EPOCH, count, message: "boom".into() }.to_string();
         assert!(failed(1).starts_with("failed once, next try at 1970"), "{}", failed(1));
         assert!(failed(2).starts_with("failed 2 times in a row, next"), "{}", failed(2));

@@ -31,7 +31,10 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
         let is =
             |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
         let Some(workload) = observed.workloads.iter().find(is) else {
-            lines.push(format!("{kind:?} {name} does not exist; if it was deleted, annotate {REPAIR}=<release>"));
+            lines.push(format!(
+                "{kind:?} {name} does not exist; if someone deleted the object, annotate the OpenStackDeployment with \
+                 {REPAIR}=<release>"
+            ));
             continue;
         };
         if observed.is_scaled_to_zero(workload) {

@@ -27,7 +27,7 @@ fn installs_providers_before_their_dependents() {
 #[test]
 fn changed_additions_hold_back_new_inputs_until_approved() {
     let changed = || fixture().with(|fixture| fixture.policy.changed_additions = ["edge".to_owned()].into());
-    let wait = "the content of the ConfigMaps of spec.catalog changed: edge: waits for approval (osdpl approve)";
+    let wait = "the content of ConfigMaps in spec.catalog changed: edge: waits for approval (osdpl approve)";
     assert_eq!(changed().describe_step("store"), wait, "an install waits, too");
     let record = |change: fn(&mut ObservedRelease)| {
         let mut record = observed_release(Status::Deployed);
@@ -78,7 +78,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some("older key".into()))),
-            "Ceph's key for instances changed, and running instances keep the old one until they are migrated or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
+            "Ceph's key for instances changed: running instances keep the old key until they are migrated or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
         ),
         (
             changed(|s| (s.inputs, s.instances) = (Some("old".into()), Some(crate::release::NO_INSTANCES.into()))),
@@ -86,15 +86,15 @@ fn maps_each_state_to_its_step() {
         ),
         (
             observed_release(Status::Failed),
-            "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
+            "delete Jobs store-setup, helm upgrade --install, because the last attempt failed",
         ),
         (
             observed_release(Status::PendingInstall),
-            "unlock the record, because an interrupted operation left it pending-install",
+            "unlock the record, because an interrupted helm operation left it in the status pending-install",
         ),
         (
             with_attempt(3, Liveness::Dead),
-            "unlock the record, because an interrupted operation left it pending-upgrade",
+            "unlock the record, because an interrupted helm operation left it in the status pending-upgrade",
         ),
         (
             with_attempt(3, Liveness::Alive),
@@ -104,12 +104,12 @@ fn maps_each_state_to_its_step() {
             with_attempt(2, Liveness::Us),
             "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
-        (uninstalling(Some(false)), "helm uninstall, because an uninstall was started and not finished"),
-        (uninstalling(Some(true)), "helm uninstall --no-hooks, because an uninstall was started and not finished"),
+        (uninstalling(Some(false)), "helm uninstall, because an earlier uninstall did not finish"),
+        (uninstalling(Some(true)), "helm uninstall --no-hooks, because an earlier uninstall did not finish"),
         (uninstalling(None), "its release record is being read"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
-            "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
+            "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite this revision, or annotate the OpenStackDeployment with osdpl.dev/repair=<release>",
         ),
         (
             changed(|s| {

@@ -42,21 +42,22 @@ const SERVER_SIDE: &str = "ssa";
 pub enum DecodeError {
     /// The payload is not base64 or not gzip, or its end is missing.
     #[error(
-        "the release record's payload is damaged: {0}; osdpl does nothing to the release: restore the secret from a \
-         backup, or delete it if an older revision is good"
+        "the release record's payload is damaged: {0}; osdpl does not change the release: restore the Secret from \
+         a backup, or delete the Secret if the previous revision is intact"
     )]
     Damaged(io::Error),
     /// The payload unpacks to more bytes than any release needs.
     #[error(
         "the release record unpacks to more than {} MiB or {ITEMS_MAX} items, more than any release needs; osdpl does \
-         nothing to the release: find out what wrote the record, and delete the secret if an older revision is good",
+         not change the release: find out what wrote the record, and delete the Secret if the previous revision is \
+         intact",
         UNPACKED_MAX >> 20
     )]
     TooLarge,
     /// The payload can be unpacked, but its content is not a release.
     #[error(
-        "the release record does not hold a release: {0}; osdpl does nothing to the release: restore the secret from a \
-         backup, or delete it if an older revision is good"
+        "the release record does not hold a release: {0}; osdpl does not change the release: restore the Secret from \
+         a backup, or delete the Secret if the previous revision is intact"
     )]
     NoRelease(String),
 }

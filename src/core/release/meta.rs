@@ -108,8 +108,8 @@ pub struct RecordMeta {
 /// A Secret that has the type of a helm record but whose name or labels are wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
-     inspect it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
+    "secret {secret} has the type of a helm release record, but {why}; helm would misread the Secret, too: \
+     inspect the Secret with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
 )]
 pub struct MalformedRecord {
     /// The Secret, as `namespace/name`.

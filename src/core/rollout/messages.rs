@@ -12,7 +12,7 @@ impl fmt::Display for State {
             Self::Unobserved => formatter.write_str("its pods are being inspected"),
             Self::Approval { nodes, batch } => write!(
                 formatter,
-                "its pod template changed, which restarts it on {}, {batch} at a time: waits for approval \
+                "its new pod template restarts pods on {}, {batch} at a time: waits for approval \
                  (osdpl approve)",
                 nodes_of(*nodes)
             ),
@@ -24,7 +24,7 @@ impl fmt::Display for State {
             Self::Stopped(node, why, _) => {
                 write!(
                     formatter,
-                    "stopped at {node}: {why}; it continues once that pod is ready or the pod template changes"
+                    "stopped at {node}: {why}; the rollout continues when the pod on this node is ready or the pod template changes"
                 )
             }
             Self::Pause(until) => write!(formatter, "next batch at {until:.0}"),

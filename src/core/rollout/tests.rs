@@ -27,7 +27,7 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     assert_eq!((status.phase, status.updated, status.total), (RolloutPhase::AwaitingApproval, 0, 5));
     assert_eq!(
         status.message,
-        "its pod template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
+        "its new pod template restarts pods on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
     );
     cloud.approve();
     assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
@@ -89,7 +89,9 @@ fn unhealthy_pod_stops_rollout_until_ready_or_changed() {
         let status = cloud.status["nova/compute"].clone();
         assert_eq!((status.phase, status.batch.join(",")), (RolloutPhase::Stopped, "n1".into()));
         assert!(
-            status.message.starts_with("stopped at n1: ImagePullBackOff; it continues once that pod is ready"),
+            status
+                .message
+                .starts_with("stopped at n1: ImagePullBackOff; the rollout continues when the pod on this node"),
             "{}",
             status.message
         );

@@ -86,7 +86,7 @@ fn ignored(report: &Report<'_>, _: &Health) -> Check {
         Ignored::Older(other) => (
             reason::OLDER_RESOURCE,
             format!(
-                "{other} is older, and osdpl runs only one cloud per cluster, so it ignores this resource; delete one of the two"
+                "{other} is older, and osdpl runs only one cloud per cluster, so osdpl ignores this OpenStackDeployment; delete one of the two"
             ),
         ),
         Ignored::Outside(message) => (reason::OUTSIDE, message.clone()),

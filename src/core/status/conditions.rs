@@ -47,11 +47,11 @@ fn describe_pause(report: &Report<'_>) -> String {
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
     let names: Vec<_> = paused_releases.map(|(name, _)| name.as_str()).collect();
     let what = if names.is_empty() {
-        "no release is held back".to_owned()
+        "no release waits".to_owned()
     } else {
-        format!("held back: {}", names.join(", "))
+        format!("waiting releases: {}", names.join(", "))
     };
-    format!("helm is not started; {what}; set spec.paused to false to resume")
+    format!("osdpl does not start helm; {what}; set spec.paused to false to resume")
 }
 
 /// Returns whether osdpl can use the Ceph cluster that the spec declares, with the reason and message for the

@@ -89,11 +89,14 @@ fn advice(name: &str, decision: &Decision) -> String {
         Some(DriftAction::Reported) => format!(
             "; not repaired: drift is set to Report; annotate the resource with {REPAIR}={name} to apply the release again"
         ),
-        Some(DriftAction::Paused) => "; not repaired while it is paused".into(),
+        Some(DriftAction::Paused) => {
+            "; not repaired, because the release or the cloud is paused, or the namespace is being deleted".into()
+        }
         Some(DriftAction::Backoff { count, until }) => {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!(
-                "; it came back after being repaired {times}: find and stop the client that changes it; next repair at {until:.0}"
+                "; the change came back after osdpl repaired the object {times}: find and stop the client that makes \
+                 the change; next repair at {until:.0}"
             )
         }
         Some(DriftAction::Now) | None => String::new(),

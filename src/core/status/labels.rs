@@ -13,7 +13,8 @@ pub(super) fn awaiting(report: &Report<'_>) -> Option<String> {
     let labels: BTreeSet<&str> = awaiting.values().flat_map(|labels| labels.split(',')).collect();
     let labels: Vec<&str> = labels.into_iter().collect();
     let nodes = format_names(awaiting.keys().map(String::as_str), awaiting.len());
-    Some(format!("labels {} would be removed from {nodes}, and the pods that need them with them", labels.join(", ")))
+    let labels = labels.join(", ");
+    Some(format!("labels {labels} would be removed from {nodes}, which also removes the pods that need these labels"))
 }
 
 /// Returns the phase and the line of a removal that waits for approval or that is in progress; `None` if there is no

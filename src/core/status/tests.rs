@@ -219,7 +219,7 @@ fn reports_loss_of_ready_and_of_pause() {
     assert_eq!(event_reasons(&events), ["Paused"]);
     assert_eq!(condition(&paused_status, "Degraded"), ("True", reason::FAILED));
     let message = &paused_status.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
-    assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to resume");
+    assert_eq!(message, "osdpl does not start helm; waiting releases: front; set spec.paused to false to resume");
     let resumed = reported_of(Some(&paused_status), &settling, &spec(), &recorded(Status::Failed), &[], NOW);
     assert_eq!(event_reasons(&resumed.1), ["Resumed"]);
 }

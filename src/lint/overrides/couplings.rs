@@ -133,9 +133,11 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
         let Some(location) = &own.location else { continue };
-        let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
+        let remedy = if coupling.remedy.is_empty() { "set equal values" } else { &coupling.remedy };
         let contradiction = match expected {
-            Some(expected) if *expected != own.value => format!("is {} where the cloud has {expected}", describe(own)),
+            Some(expected) if *expected != own.value => {
+                format!("is {} here and {expected} in the cloud", describe(own))
+            }
             Some(_) => continue,
             None => {
                 // If two overrides contradict each other, report only the one whose location sorts first. The user's
@@ -149,8 +151,10 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             }
         };
         let prefix = location.message_prefix(&own.release);
-        let message =
-            format!("{prefix}{} {contradiction}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
+        let message = format!(
+            "{prefix}{} {contradiction}, but both values must be equal: {}; {remedy}",
+            coupling.what, coupling.why
+        );
         // A location in an addition may set values of several releases. Each release gets its own finding.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found

@@ -252,7 +252,7 @@ fn reports_contradictions_between_charts() {
     assert_eq!(
         warnings_of(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
         [
-            "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), and both must agree: they are counted; make them equal"
+            "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), but both values must be equal: they are counted; set equal values"
         ]
     );
     let both = json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}, "front": {"releases": {"front": {"values": {"conf": {"replicas": 3}}}}}}});
@@ -260,7 +260,7 @@ fn reports_contradictions_between_charts() {
     assert_eq!(
         of_front(json!({"auth": {"admin": {"region": "R2"}}})),
         [format!(
-            "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud has \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
+            "contradiction {OWN}.auth.admin.region: the region is R2 here and \"RegionOne\" in the cloud, but both values must be equal: it is looked for; set spec.region instead"
         )]
     );
 }

@@ -30,8 +30,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let most: Vec<String> = requested.iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
     (total > limit).then(|| {
         let message = format!(
-            "the connection pools of the services add up to {total} connections (most: {}; pods × processes × pools × (max_pool_size + max_overflow), or × 1 \
-             where these are unset), and the database accepts {limit}: services fail under load; reduce the pools, or raise {OPTION}",
+            "the services may open {total} database connections (most: {}), but the database accepts {limit}: services \
+             fail under load; reduce the pools, or raise {OPTION} (a service opens pods × processes × pools × \
+             (max_pool_size + max_overflow) connections; if both options are unset, the last factor is 1)",
             most.join(", ")
         );
         Finding::warning("connections", cloud.field("mariadb", &path), message)

@@ -110,14 +110,14 @@ fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, server
         (count, true) => format!("{ROLES_FIELD} names {count} nodes for {key}={value}"),
     };
     let fewer = format!(
-        "give more nodes the label ({ROLES_FIELD}), or run fewer servers: choose a smaller size, or remove the preset ha"
+        "label more nodes ({ROLES_FIELD}), or run fewer servers: choose a smaller size, or remove the preset ha"
     );
     let (effect, remedy) = match effect {
-        Effect::NoneStarts => ("none of them starts", format!("give nodes the label ({ROLES_FIELD})")),
-        Effect::SomeWait => ("each needs its own node, so some of them stay pending", fewer),
-        Effect::MajorityAtRisk => ("some share a node, and if this node fails, the majority is lost", fewer),
+        Effect::NoneStarts => ("none of the servers starts", format!("label nodes ({ROLES_FIELD})")),
+        Effect::SomeWait => ("each server needs its own node, so some servers stay pending", fewer),
+        Effect::MajorityAtRisk => ("some servers share a node, and if this node fails, the majority is lost", fewer),
         Effect::NoGain => {
-            ("servers on one node fail together, so that the additional ones do not improve availability", fewer)
+            ("servers on one node fail together, so additional servers do not improve availability", fewer)
         }
     };
     format!("{}{more} are configured, but {available}: {effect}; {remedy}", named.join(", "))

@@ -130,7 +130,7 @@ fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     } else if plain.contains('\\') || plain.chars().any(char::is_control) {
         "has a backslash or a control character in its path"
     } else if !plain.is_empty() && plain != "." && plain.split('/').any(|part| part.is_empty() || part == ".") {
-        "has a path that is not normalized"
+        "has an empty or `.` part in its path"
     } else {
         return Ok(plain.to_owned());
     };

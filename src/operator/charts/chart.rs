@@ -88,8 +88,8 @@ impl fmt::Display for LockState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => formatter.write_str("as locked"),
-            Self::VersionOnly => formatter.write_str("locked version, no digest in the lock"),
-            Self::Unpinned { locked: Some(version) } => write!(formatter, "instead of the locked {version}"),
+            Self::VersionOnly => formatter.write_str("the locked version, without a digest in the lock"),
+            Self::Unpinned { locked: Some(version) } => write!(formatter, "not the locked version {version}"),
             Self::Unpinned { locked: None } => formatter.write_str("not in the lock"),
         }
     }

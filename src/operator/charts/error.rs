@@ -11,7 +11,9 @@ use super::source::InvalidSource;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folder or repository does not have the chart at all.
-    #[error("chart {name} is not in {location}{looked_for}; add it there, or name a folder or repository that has it")]
+    #[error(
+        "chart {name} is not in {location}{looked_for}; add the chart, or name a folder or repository that has the chart"
+    )]
     Missing {
         /// The name of the chart.
         name: String,
@@ -22,7 +24,7 @@ pub enum Error {
         looked_for: String,
     },
     /// The folder or repository has the chart, but not the version.
-    #[error("chart {name} {version} is not in {location}: {found}; request an existing version, or add this one")]
+    #[error("chart {name} {version} is not in {location}: {found}; request an existing version, or add this version")]
     VersionMissing {
         /// The name of the chart.
         name: String,
@@ -35,7 +37,7 @@ pub enum Error {
     },
     /// The folder has several archives or directories of the chart, and neither the request nor the lock selects one.
     #[error(
-        "chart {name} is in {location} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
+        "chart {name} is in {location} more than once: {candidates}; keep only one of these charts, set a version, or lock a version with `osdpl charts lock`"
     )]
     Ambiguous {
         /// The name of the chart.
@@ -48,7 +50,7 @@ pub enum Error {
     /// Neither the request nor the lock contains a version of a chart from a repository. The store does not take the
     /// newest version, because this could change running clouds unexpectedly.
     #[error(
-        "chart {name} from {location} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {location} {name}`"
+        "chart {name} from {location} has no version: the lock does not contain the chart; set a version, or lock a version with `osdpl charts lock --charts {location} {name}`"
     )]
     NotPinned {
         /// The name of the chart.
@@ -97,7 +99,7 @@ pub enum Error {
     },
     /// The repository refuses the pull, because it requires credentials.
     #[error(
-        "chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder"
+        "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
     RepositoryForbidden {
         /// The name of the chart.
@@ -127,7 +129,7 @@ pub enum Error {
     },
     /// The record of a first pull is damaged. Without the record, the store could not notice that a chart changed.
     #[error(
-        "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull"
+        "the record of the first pull of chart {name} in {path} is damaged: {why}; remove this file, so that osdpl trusts the next pull"
     )]
     RecordDamaged {
         /// The name of the chart.
@@ -147,7 +149,7 @@ pub enum Error {
     },
     /// The thread that reads or checks the chart ended without a result: osdpl is shutting down, or has a defect.
     #[error(
-        "reading chart {name} was interrupted; the operator retries automatically, and logs the cause unless it is shutting down"
+        "osdpl could not finish reading chart {name}; the operator retries automatically, and logs the cause unless the operator is shutting down"
     )]
     Interrupted {
         /// The name of the chart.

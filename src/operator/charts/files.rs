@@ -120,26 +120,30 @@ impl ChartFiles {
             Expected::Locked(_) => (
                 "the lock has",
                 format!(
-                    "take the locked chart, or lock this one with `osdpl charts lock --charts {location} {name}` if you trust it"
+                    "use the locked chart, or lock this content with `osdpl charts lock --charts {location} {name}` if you trust the content"
                 ),
             ),
             Expected::FirstPull(_) => {
                 let request = Request { repository: location.clone(), chart: name.clone(), version: version.clone() };
                 let record = self.cache.record_path(&request);
-                let remedy = format!("find out why; if you trust it, remove {} to pull it again", record.display());
+                let remedy = format!(
+                    "find out why; if you trust the new content, remove {} to pull the chart again",
+                    record.display()
+                );
                 ("the first pull had", remedy)
             }
             Expected::Requested(_, DigestSource::Spec) => {
-                ("the spec has", "correct `digest` in the spec, or the chart".to_owned())
+                ("the spec has", "correct `digest` in the spec, or restore the chart".to_owned())
             }
-            Expected::Requested(_, DigestSource::Addition) => {
-                ("the lock that was added to the catalogue has", "correct that digest, or the chart".to_owned())
-            }
+            Expected::Requested(_, DigestSource::Addition) => (
+                "the lock that was added to the catalogue has",
+                "correct the digest in this lock, or restore the chart".to_owned(),
+            ),
             Expected::Requested(_, DigestSource::Status) => (
                 "the status has",
                 format!(
-                    "find out why; if you trust it, set `version: {version}` and `digest: {found}` for its release in \
-                     the spec, or use another version"
+                    "find out why; if you trust the new content, set `version: {version}` and `digest: {found}` for \
+                     the release in the spec, or use another version"
                 ),
             ),
         };

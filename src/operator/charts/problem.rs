@@ -117,7 +117,7 @@ pub enum ChartProblem {
     },
     /// A dependency is neither in `charts/` nor in a `file://` repository.
     #[error(
-        "its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` on it first"
+        "its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` in the folder of the chart"
     )]
     NoDependency {
         /// The name of the dependency.

@@ -34,7 +34,7 @@ pub enum PullFailure {
     NotFound(String),
     /// The repository refuses the pull without a login.
     #[error(
-        "the repository refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder"
+        "the repository refuses access ({0}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
     Forbidden(String),
     /// The repository did not respond, or its response is not valid for a chart repository.

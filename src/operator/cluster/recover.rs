@@ -28,7 +28,7 @@ impl Cluster {
         };
         let attempt = observed.attempt.as_ref().map(|attempt| attempt.label.as_str());
         if secret.uid() != observed.uid || secret.labels().get(ATTEMPT_LABEL).map(String::as_str) != attempt {
-            return Ok("another helm run has made the record since the decision");
+            return Ok("another helm process has written the record since osdpl planned to unlock it");
         }
         let payload =
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
@@ -43,7 +43,7 @@ impl Cluster {
             }
         }
         match release::next_recovery_step(status, &hooks, |hook| existing.contains(&hook.name)) {
-            Recovery::Nothing | Recovery::Uninstall => Ok("the record does not block helm"),
+            Recovery::Nothing | Recovery::Uninstall => Ok("the record does not block helm, so osdpl did not change it"),
             Recovery::RewriteFailed => {
                 let failed =
                     release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
@@ -121,7 +121,7 @@ mod tests {
     async fn does_not_unlock_the_record_of_another_helm_run() {
         for (uid, attempt) in [("8", "h1.2.3-1-v3"), ("7", "h4.5.6-1-v3")] {
             let (result, requests) = unlock(uid, attempt).await;
-            assert_eq!(result.unwrap(), "another helm run has made the record since the decision");
+            assert_eq!(result.unwrap(), "another helm process has written the record since osdpl planned to unlock it");
             assert_eq!(requests, [Method::GET]);
         }
         let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();

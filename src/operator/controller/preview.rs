@@ -273,18 +273,20 @@ impl<'a> Planner<'a> {
             if let Read::Addresses(host, _) = read
                 && host.parse::<std::net::IpAddr>().is_err()
             {
-                let response = Response::Addresses(Err(format!("only the operator resolves {host}")));
+                let response = Response::Addresses(Err(format!(
+                    "this command does not resolve {host}, because the name servers of the operator may differ"
+                )));
                 self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
             }
             if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &owner, super::now()).await {
                 let (response, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
-                        (Response::Objects(Vec::new()), "what would be deleted")
+                        (Response::Objects(Vec::new()), "which objects osdpl would delete")
                     }
                     Read::Stored(reference) if !reference.name.starts_with(&format!("{name}-credentials-")) => (
                         Response::Stored(osdpl_decide::Stored::Nothing),
-                        "whether the objects of Ceph that charts mount can be written",
+                        "whether osdpl can write the objects of Ceph that charts mount",
                     ),
                     _ => return Err(plain(error)),
                 };

@@ -37,7 +37,7 @@ pub enum StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Requested => "osdpl stopped helm for newer inputs",
+            Self::Requested => "osdpl stopped helm because the desired state changed",
             Self::Deadline => "osdpl stopped helm because it exceeded the deadline of the whole run",
             Self::Shutdown => "osdpl stopped helm because the operator shuts down",
         })

@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// The output of `helm version` is not a version, so the program is probably not helm.
     #[error(
-        "{path:?} is not a usable helm: `helm version` answered {output:?} where a version such as v4.3.1 is expected; name the right program with --helm"
+        "{path:?} is not helm: `helm version` printed {output:?} instead of a version such as v4.3.1; set --helm to the path of helm"
     )]
     NotHelm {
         /// The path of the program.
@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// helm has no kubeconfig: the user has named none, has no `~/.kube/config`, and osdpl does not run in a pod.
     #[error(
-        "no cluster for helm: there is no kubeconfig, no ~/.kube/config, and this is not a pod; set KUBECONFIG to a kubeconfig file"
+        "helm has no kubeconfig: KUBECONFIG is not set, ~/.kube/config does not exist, and osdpl does not run in a pod; set KUBECONFIG to a kubeconfig file"
     )]
     NoKubeconfig,
     /// The operator cannot write the kubeconfig for helm.
@@ -71,7 +71,7 @@ pub enum Error {
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
     /// The kernel rejected the request to signal helm when the operator ends.
-    #[error("cannot make helm end with the operator: {why}; helm was not started")]
+    #[error("osdpl cannot tell the kernel to stop helm when the operator ends: {why}; helm was not started")]
     ParentDeathSignal {
         /// The error of the operating system.
         why: io::Error,

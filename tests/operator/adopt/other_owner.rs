@@ -28,9 +28,9 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         until_message("it would change conf.memcached.memory").await;
         sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
-        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
+        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages the release"), "{refused}");
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "--all"]);
-        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
+        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages the release"), "{refused}");
         let cloud = world.deployments().get(NAME).await.unwrap();
         assert_eq!(
             cloud.annotations().get(ADOPT),

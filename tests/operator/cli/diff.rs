@@ -45,7 +45,7 @@ fn diff_compares_file_and_cloud_without_secrets() {
             "{output}"
         );
         assert!(lines.contains(&format!("rabbitmq ({namespace}/rabbitmq) would be installed").as_str()), "{output}");
-        assert!(lines.contains(&"  endpoints.oslo_db.auth.admin.password: changed, not shown"), "{output}");
+        assert!(lines.contains(&"  endpoints.oslo_db.auth.admin.password: changed (secret, not shown)"), "{output}");
         assert!(lines.contains(&"1 would be changed, 1 installed, 1 uninstalled, 0 as desired."), "{output}");
         assert_eq!(code, Some(1), "{output}");
 

@@ -193,7 +193,7 @@ async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &
     server.set_behaviour("nova-api", Behaviour::Normal);
     server.nova.set_api_version(52);
     server.nova.expire();
-    world.until_message("away", "Nova supports API version 2.52 at most, but 2.53 is required").await;
+    world.until_message("away", "Nova supports API version 2.52 at most, but osdpl needs 2.53").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
     let leave_instances = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
     world

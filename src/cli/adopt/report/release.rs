@@ -102,7 +102,9 @@ fn changes(name: &str, described: &Description, observations: &Observations) -> 
         Some(ComparisonResult::Same) => None,
         Some(ComparisonResult::Differs { chart, .. }) => chart.clone(),
         Some(result @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(result.to_string()),
-        None => Some("everything: the spec does not select it; see the errors below".to_owned()),
+        None => {
+            Some("the whole release, because the spec does not select the release; see the errors below".to_owned())
+        }
     };
     let chart = match observations.charts.get(name) {
         Some(ChartState::Other(change)) => Some(change.clone()),

@@ -44,19 +44,19 @@ fn reports_changes_of_each_release_and_a_summary() {
         unrendered: None,
     };
     let mut managed = release("managed", Effects { values: vec![change("1", "2")], ..Effects::default() });
-    managed.owner = Some("Flux manages it".into());
+    managed.owner = Some("Flux manages the release".into());
     let all = report(vec![release("same", Effects::default()), release("other", effects), managed], true);
     let expected = "\
 same           cloud/same                   store 1.0.0                  adopting it changes nothing
 other          cloud/other                  store 1.0.0                  adopting it would change 2 values, 5 objects
     conf.x: \"1\" → \"2\"
-    conf.x: changed, not shown
+    conf.x: changed (secret, not shown)
     ConfigMap cloud/api changes
     Deployment cloud/api changes, and its pods restart
     Job cloud/api must be recreated: spec.selector can't be changed
     Secret cloud/api is removed
     Service cloud/api is added
-managed        cloud/managed                store 1.0.0                  can't be adopted: Flux manages it
+managed        cloud/managed                store 1.0.0                  can't be adopted: Flux manages the release
 1 of 3 releases can be adopted unchanged, 1 would change; objects: 1 added, 3 changed, 2 of these with a restart of pods, 1 to be recreated, 1 deleted \
 (each waits for approval after adoption).
 OpenStack 2026.1, no preset; nothing was written to the cluster.

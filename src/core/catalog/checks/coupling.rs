@@ -18,7 +18,7 @@ pub struct EqualSetting {
     pub what: String,
     /// The reason why the charts must agree on the setting.
     pub why: String,
-    /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `make them equal`.
+    /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `set equal values`.
     pub remedy: String,
     /// The default of the setting in upstream's charts, which applies to paths that no layer sets. If it is `None`,
     /// osdpl does not compare these paths.

@@ -9,8 +9,8 @@ fn missing_class_lists_commands_to_fix() {
     let fixture =
         Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", Some("nope"), "Pending");
     let cause = fixture.unschedulable("StatefulSet", "server", &["data-server-0"], UNBOUND).workload_cause();
-    let expected = "server-0: claim data-server-0 (10Gi) is pending: StorageClass \"nope\" does not exist; create the StorageClass, or delete the objects that request it \
-                    (kubectl -n n delete statefulset server; kubectl -n n delete pvc data-server-0), then correct spec.storageClass";
+    let expected = "server-0: claim data-server-0 (10Gi) is pending: StorageClass \"nope\" does not exist; create the StorageClass, or delete the objects that request the volume \
+                    (kubectl -n n delete statefulset server; kubectl -n n delete pvc data-server-0), then set spec.storageClass to an existing StorageClass";
     assert_eq!(cause, (expected.to_owned(), true));
 }
 
@@ -37,7 +37,9 @@ fn reports_missing_default_class() {
     let fixture = Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", None, "Pending");
     let (cause, stuck) =
         fixture.class("disks").unschedulable("StatefulSet", "server", &["data-server-0"], UNBOUND).workload_cause();
-    assert!(stuck && cause.contains("it names no StorageClass, and no StorageClass is the default"), "{cause}");
+    let problem =
+        "the claim names no StorageClass, and no StorageClass is the default; mark a StorageClass as the default, or";
+    assert!(stuck && cause.contains(problem), "{cause}");
 }
 
 #[test]

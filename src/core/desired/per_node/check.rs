@@ -40,7 +40,7 @@ pub(in crate::desired) fn check(
                 check_values(release, given).map(|(below, message)| refused(format!("{field}{below}"), message)),
             );
             if !wanted.contains_key(name) {
-                let message = "the release is not part of this cloud, so this has no effect; take it out";
+                let message = "the release is not part of this cloud, so this entry has no effect; remove the entry";
                 findings.push(Finding::new(Level::Warning, field, message));
             }
         }
@@ -71,7 +71,7 @@ fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, 
     let chart = &release.chart;
     if release.daemonsets.is_empty() {
         let message = format!(
-            "can't differ by node: chart {chart} makes the same pods for all nodes; set the values for all nodes in spec.services, or take it out"
+            "can't differ by node: chart {chart} makes the same pods for all nodes; set the values for all nodes in spec.services, or remove the values"
         );
         return Some(("", message));
     }
@@ -81,8 +81,8 @@ fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, 
         let known = release.daemonsets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Some((
             ".daemonsets",
-            format!("{name:?} of chart {chart} takes no values by node{hint}; there are {known}"),
+            format!("{name:?} of chart {chart} has no values for single nodes{hint}; choose from {known}"),
         ));
     }
-    given.values.is_empty().then(|| ("", "changes nothing; give `values`".to_owned()))
+    given.values.is_empty().then(|| ("", "changes nothing, because `values` is empty; set `values`".to_owned()))
 }

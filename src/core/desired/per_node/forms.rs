@@ -94,7 +94,7 @@ pub(super) fn problems(
         let second = path.keys().get(1).map(String::as_str);
         if first == "overrides" || (first == "conf" && second == Some("overrides")) {
             let message =
-                "is where osdpl writes the values by node for the chart; set each value at its usual path instead"
+                "is reserved: osdpl writes the values for single nodes there; set each value at its usual path instead"
                     .to_owned();
             problems.push((Subject::Value(path), message));
         } else if own.form == Form::Conf && (first != "conf" || second.is_none()) {
@@ -112,7 +112,9 @@ pub(super) fn problems(
 }
 
 fn shared(chart: &str, why: &str) -> String {
-    format!("can't differ by node: chart {chart} {why}; set it for all nodes in spec.services, or take it out")
+    format!(
+        "can't differ by node: chart {chart} {why}; set the value for all nodes in spec.services, or remove the value"
+    )
 }
 
 /// Returns an error message for a label or host name from which the chart can't build a valid name of a `DaemonSet`.

@@ -119,12 +119,15 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             named,
-            ".releases.front.daemonsets: \"agnet\" of chart front takes no values by node, did you mean \"agent\"?; there are agent, l2_agent",
+            ".releases.front.daemonsets: \"agnet\" of chart front has no values for single nodes, did you mean \"agent\"?; choose from agent, l2_agent",
         ),
-        (entry(&rack, "front", &json!({})), ".releases.front: changes nothing; give `values`"),
+        (
+            entry(&rack, "front", &json!({})),
+            ".releases.front: changes nothing, because `values` is empty; set `values`",
+        ),
         (
             entry(&rack, "front", &json!({"network": {"x": 1}})),
-            ".releases.front.values.network.x: can't differ by node: chart front lets only the values below conf differ between the pods of agent; set it for all nodes",
+            ".releases.front.values.network.x: can't differ by node: chart front lets only the values below conf differ between the pods of agent; set the value for all nodes",
         ),
         (entry(&rack, "front", &json!({"conf": 1})), ".releases.front.values.conf: can't differ by node"),
         (
@@ -133,11 +136,11 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
-            ".releases.front.values.conf.overrides.x: is where osdpl writes the values by node",
+            ".releases.front.values.conf.overrides.x: is reserved: osdpl writes the values for single nodes",
         ),
         (
             entry(&rack, "store", &json!({"overrides": {"x": 1}})),
-            ".releases.store.values.overrides.x: is where osdpl writes the values by node",
+            ".releases.store.values.overrides.x: is reserved: osdpl writes the values for single nodes",
         ),
         (
             entry(&label("example.org/gpu", "1"), "front", &fine),
@@ -168,7 +171,7 @@ fn warns_about_conflicts_and_entries_without_effect() {
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let rack = || label("rack", "1");
     let lines = messages(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
-    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins; take one of them out";
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later value applies; remove one of the two values";
     assert_eq!(lines, [conflict]);
     assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
@@ -178,7 +181,7 @@ fn warns_about_conflicts_and_entries_without_effect() {
     assert_eq!(
         other,
         [
-            "Warning spec.nodes.overrides[0].releases.other: the release is not part of this cloud, so this has no effect; take it out"
+            "Warning spec.nodes.overrides[0].releases.other: the release is not part of this cloud, so this entry has no effect; remove the entry"
         ]
     );
     let own = json!({"services": {"front": {"releases": {"front": {"values": {"conf": {"overrides": {"front_agent": {"hosts": []}}}}}}}}});
@@ -196,7 +199,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name each DaemonSet that gets the values (agent, l2_agent): its pods then restart";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: names no DaemonSet; name each DaemonSet that gets the values (agent, l2_agent); the pods of these DaemonSets restart";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);

@@ -72,7 +72,7 @@ fn rejects_disabling_a_needed_service_once() {
         refused,
         [
             "error: spec.services.middle.enabled: is false, and middle is needed by top (middle/api), wall (middle/api); \
-          take it out, or disable top, wall as well"
+          remove `enabled: false`, or disable top, wall as well"
         ]
     );
     assert!(!selection.releases.contains_key("extra"), "a false condition adds no service");
@@ -97,7 +97,9 @@ fn warns_about_enabled_services_that_install_nothing() {
     let red = messages_with(json!({"colour": {"name": "red"}}));
     assert_eq!(red.len(), 1, "{red:?}");
     assert!(
-        red[0].starts_with("warning: spec.services.paint.enabled: is true, and with these features nothing of paint")
+        red[0].starts_with(
+            "warning: spec.services.paint.enabled: is true, but the present features exclude all releases"
+        )
     );
     assert_eq!(messages_with(json!({"colour": {"name": "blue"}})), Vec::<String>::new());
 }
@@ -132,10 +134,10 @@ fn rejects_disabling_awaited_and_warns_about_alongside() {
     assert_eq!(
         messages(&selection),
         [
-            "warning: spec.services.right.enabled: is false, but without right or a replacement of your own these \
-             do not work: left (right/api); take it out if you have no replacement",
-            "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
-             disable left as well",
+            "warning: spec.services.right.enabled: is false, but these releases need right or a replacement of \
+             your own: left (right/api); remove `enabled: false` if you have no replacement",
+            "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); remove \
+             `enabled: false`, or disable left as well",
         ]
     );
 }

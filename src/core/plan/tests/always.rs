@@ -78,11 +78,11 @@ fn earlier_approval_counts_only_with_always() {
 #[test]
 fn interrupted_and_failed_operations_of_the_same_inputs_continue() {
     for (status, expected) in [
+        (Status::Failed, "delete Jobs store-setup, helm upgrade --install, because the last attempt failed"),
         (
-            Status::Failed,
-            "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
+            Status::PendingInstall,
+            "unlock the record, because an interrupted helm operation left it in the status pending-install",
         ),
-        (Status::PendingInstall, "unlock the record, because an interrupted operation left it pending-install"),
     ] {
         assert_eq!(always().with_release("store", observed_release(status)).describe_step("store"), expected);
     }

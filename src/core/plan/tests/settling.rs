@@ -13,7 +13,7 @@ fn settles_until_workloads_and_jobs_are_done() {
     let fixture = fixture().with_release("store", synced);
     assert_eq!(
         fixture.describe_step("store"),
-        "settles: StatefulSet store does not exist; if it was deleted, annotate osdpl.dev/repair=<release>"
+        "settles: StatefulSet store does not exist; if someone deleted the object, annotate the OpenStackDeployment with osdpl.dev/repair=<release>"
     );
     let fixture = fixture.with(|fixture| fixture.observed.workloads.push(available("store", "store/server", 0)));
     assert_eq!(fixture.describe_step("store"), "settles: store/server 0/1");

@@ -114,7 +114,7 @@ fn errors_of_damaged_records_have_a_remedy() {
     for (case, bytes, expected) in cases {
         let error = decode(&bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{case}: {error}");
-        assert!(error.contains("restore the secret from a backup"), "{case}: {error}");
+        assert!(error.contains("restore the Secret from a backup"), "{case}: {error}");
     }
 }
 

@@ -18,10 +18,10 @@ fn checks_additions_with_their_location() {
             at("pod.replicas", "store")
         ),
         format!(
-            "contradiction {}the region is R2 where the cloud has \"RegionOne\", ",
+            "contradiction {}the region is R2 here and \"RegionOne\" in the cloud, ",
             at("auth.admin.region", "front")
         ),
-        format!("contradiction {}the region is R2 where the cloud has \"RegionOne\", ", at("auth.x.region", "front")),
+        format!("contradiction {}the region is R2 here and \"RegionOne\" in the cloud, ", at("auth.x.region", "front")),
         format!(
             "hidden-key {}is a string where the chart has a map, and hides its keys a, b",
             at("conf.opts", "front")

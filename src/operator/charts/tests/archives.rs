@@ -94,7 +94,7 @@ async fn rejected_archives_say_why() {
         (
             "empty part",
             with_entry(b"demo//values.yaml", EntryType::Regular),
-            "entry \"demo//values.yaml\" has a path that is not normalized; all entries must be below one folder with the chart's name",
+            "entry \"demo//values.yaml\" has an empty or `.` part in its path; all entries must be below one folder with the chart's name",
         ),
         (
             "backslash",

@@ -13,25 +13,25 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "no such chart",
         |_| (),
         "ChartMissing",
-        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add it there, or name a folder or repository that has it",
+        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add the chart, or name a folder or repository that has the chart",
     ),
     (
         "a chart with a longer name",
         |fixture| done(fixture.put("demo-extra-1.0.0.tgz", chart("1.0.0", "x"))),
         "ChartMissing",
-        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add it there, or name a folder or repository that has it",
+        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add the chart, or name a folder or repository that has the chart",
     ),
     (
         "two versions",
         |fixture| done(fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"))),
         "ChartAmbiguous",
-        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo-2.0.0.tgz (2.0.0); remove all but one, name a version, or pin one with `osdpl charts lock`",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo-2.0.0.tgz (2.0.0); keep only one of these charts, set a version, or lock a version with `osdpl charts lock`",
     ),
     (
         "an archive and a directory",
         |fixture| done(fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo/Chart.yaml", CHART_YAML)),
         "ChartAmbiguous",
-        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo (1.0.0); remove all but one, name a version, or pin one with `osdpl charts lock`",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo (1.0.0); keep only one of these charts, set a version, or lock a version with `osdpl charts lock`",
     ),
     (
         "no folder",
@@ -97,7 +97,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a dependency that only a remote repository has",
         |fixture| done(fixture.put("demo/Chart.yaml", depends("https://charts.example"))),
         "ChartUnreadable",
-        "its dependency \"library\" (repository \"https://charts.example\") is not in its charts/ folder; run `helm dependency update` on it first",
+        "its dependency \"library\" (repository \"https://charts.example\") is not in its charts/ folder; run `helm dependency update` in the folder of the chart",
     ),
     (
         "a file:// dependency that does not exist",

@@ -42,14 +42,14 @@ async fn prefers_the_requested_version_then_the_locked_one() {
         locked.obtain(&ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked("demo") }).await.unwrap();
     assert_eq!(
         (requested.version.as_str(), requested.pin.to_string().as_str()),
-        ("1.0.0", "instead of the locked 2.0.0")
+        ("1.0.0", "not the locked version 2.0.0")
     );
     let error = locked
         .obtain(&ChartRequest { version: Some("3.0.0".into()), ..ChartRequest::locked("demo") })
         .await
         .unwrap_err();
     let expected =
-        "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; request an existing version, or add this one";
+        "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; request an existing version, or add this version";
     assert_eq!((fixture.message(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
     fs::remove_file(fixture.path("demo-2.0.0.tgz")).unwrap();
     let chart = demo(&locked).await.unwrap();
@@ -67,7 +67,7 @@ async fn checks_a_locked_digest_only_for_its_version() {
     let error = demo(&pinned).await.unwrap_err();
     let found = demo(&fixture.store("")).await.unwrap().digest;
     let expected = format!(
-        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts CHARTS demo` if you trust it"
+        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; use the locked chart, or lock this content with `osdpl charts lock --charts CHARTS demo` if you trust the content"
     );
     assert_eq!((fixture.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
     fixture.put("demo-1.1.0.tgz", chart("1.1.0", "x"));

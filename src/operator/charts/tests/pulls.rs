@@ -23,7 +23,7 @@ async fn failed_pulls_say_why_and_what_to_do() {
         (
             PullFailure::Forbidden("403 Forbidden".to_owned()),
             "RepositoryForbidden",
-            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: it refuses access (403 Forbidden); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: the repository refuses access (403 Forbidden); log in and run `osdpl charts pull`, then use the folder with the pulled charts",
         ),
         (
             PullFailure::Full,
@@ -43,7 +43,7 @@ async fn failed_pulls_say_why_and_what_to_do() {
         (
             PullFailure::NotFound("not found".to_owned()),
             "ChartVersionMissing",
-            "chart demo 1.0.0 is not in https://charts.example/x: the newest version is 1.0.0; request an existing version, or add this one",
+            "chart demo 1.0.0 is not in https://charts.example/x: the newest version is 1.0.0; request an existing version, or add this version",
         ),
     ] {
         let fixture = Fixture::new();
@@ -70,7 +70,7 @@ async fn rejects_responses_with_another_chart() {
         (
             chart("1.0.0+5", "x"),
             "ChartVersionMissing",
-            "chart demo 1.0.0 is not in https://charts.example/x: the repository returned 1.0.0+5; request an existing version, or add this one",
+            "chart demo 1.0.0 is not in https://charts.example/x: the repository returned 1.0.0+5; request an existing version, or add this version",
         ),
         (
             b"<html>Log in first</html>".to_vec(),
@@ -88,8 +88,7 @@ async fn rejects_responses_with_another_chart() {
 async fn a_chart_unknown_to_the_repository_is_missing() {
     let fixture = Fixture::new();
     let error = demo(&store(&fixture, &Repository::new(), LOCK)).await.unwrap_err();
-    let expected =
-        "chart demo is not in https://charts.example/x; add it there, or name a folder or repository that has it";
+    let expected = "chart demo is not in https://charts.example/x; add the chart, or name a folder or repository that has the chart";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartMissing"));
 }
 
@@ -99,7 +98,7 @@ async fn charts_of_repositories_need_a_version() {
     let repository = Repository::with(Ok(chart("1.0.0", "x")));
     let store = store(&fixture, &repository, "");
     let error = demo(&store).await.unwrap_err();
-    let expected = "chart demo from https://charts.example/x has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts https://charts.example/x demo`";
+    let expected = "chart demo from https://charts.example/x has no version: the lock does not contain the chart; set a version, or lock a version with `osdpl charts lock --charts https://charts.example/x demo`";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartNotPinned"));
     let request = ChartRequest { version: Some("1.0.0".into()), ..ChartRequest::locked("demo") };
     assert_eq!(store.obtain(&request).await.unwrap().pin, LockState::Unpinned { locked: None });
@@ -147,7 +146,7 @@ async fn rejects_changed_content_of_the_same_version() {
         demo(&store(&fresh, &repository, LOCK)).await.unwrap().digest
     };
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust it, remove {} to pull it again",
+        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust the new content, remove {} to pull the chart again",
         before.digest,
         record.display()
     );
@@ -171,7 +170,7 @@ async fn a_locked_digest_overrides_the_first_pull() {
             .await
             .unwrap_err();
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts {URL} demo` if you trust it"
+        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; use the locked chart, or lock this content with `osdpl charts lock --charts {URL} demo` if you trust the content"
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
 }
@@ -232,7 +231,7 @@ async fn rejects_a_damaged_record_of_a_first_pull() {
     fs::write(&record, "{").unwrap();
     let error = demo(&store(&fixture, &repository, LOCK)).await.unwrap_err();
     let expected = format!(
-        "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove that file to trust the next pull",
+        "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove this file, so that osdpl trusts the next pull",
         record.display()
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartRecordDamaged"));

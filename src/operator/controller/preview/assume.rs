@@ -112,14 +112,14 @@ impl Assumptions<'_> {
         if !missing.is_empty() {
             let names = missing.join(", ");
             unknown.push(format!(
-                "whether the charts of {names} changed (to compare them, give the operator's source of charts with \
-                 --charts)"
+                "whether the charts of {names} changed (to compare the charts, set --charts to the operator's source \
+                 of charts)"
             ));
         }
         if rewrites {
             unknown.push(
-                "the images in the charts, which spec.images rewrites (give the operator's source of charts with \
-                 --charts)"
+                "which images in the charts spec.images rewrites (to read the charts, set --charts to the operator's \
+                 source of charts)"
                     .into(),
             );
         }

@@ -57,7 +57,7 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessC
         Ok(holders) => Some(holders),
         Err(error) => {
             let why = api_message(&error);
-            unknown.push(format!("whether the operator that left a record pending is active: {why}"));
+            unknown.push(format!("whether the operator process that locked a release record still runs: {why}"));
             None
         }
     };

@@ -27,8 +27,8 @@ async fn rejects_unusable_programs_with_a_remedy() {
         ("echo v3.16.4", "is helm 3.16; the operator needs helm 4, or helm 3 from version 3.17 on"),
         ("echo v2.17.0", "is helm 2.17"),
         ("echo v5.0.0", "is helm 5.0"),
-        ("echo hello; echo world", "answered \"hello\""),
-        ("exit 1", "answered \"\""),
+        ("echo hello; echo world", "printed \"hello\""),
+        ("exit 1", "printed \"\""),
     ] {
         let error = find(answer).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -24,7 +24,10 @@ async fn stops_the_whole_process_group() {
     fixture.helm.go().await;
     let outcome = fixture.outcome().await;
     assert_eq!(outcome.exit, Exit::Stopped { why: StopReason::Requested, killed: false });
-    assert_eq!((outcome.failure, outcome.text.as_str()), (None, "osdpl stopped helm for newer inputs"));
+    assert_eq!(
+        (outcome.failure, outcome.text.as_str()),
+        (None, "osdpl stopped helm because the desired state changed")
+    );
 }
 
 #[tokio::test]
